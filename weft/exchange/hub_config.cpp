@@ -93,7 +93,7 @@ HubConfig read_object(const json& object, const std::string& who) {
   const ModelKind kind = kind_that_reads(out.type, s);
   m.kind = kind.name;
   kind.hub.read(m, s, out.type);
-  m.vocabulary = s.size("vocab_size");
+  m.vocabulary = m.vocabulary > 0 ? s.size_or("vocab_size", m.vocabulary) : s.size("vocab_size");
   m.sequence = m.max_positions;
   for (const char* name : {"quantization_config", "num_experts", "num_local_experts",
                            "attn_logit_softcapping", "final_logit_softcapping"})

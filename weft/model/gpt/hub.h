@@ -14,8 +14,14 @@ enum class GptType : std::uint8_t {
   qwen2,
   qwen3,
   gemma,
+  gemma3_text,
   phi3,
   smollm3,
+  olmo2,
+  olmo3,
+  exaone4,
+  glm4,
+  granite,
   qwen3_5_text,
   mixtral,
   qwen2_moe,
@@ -29,12 +35,19 @@ enum class GptType : std::uint8_t {
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 20> gpt_types{
-    "gpt2",         "llama",      "mistral",     "qwen2",
-    "qwen3",        "gemma",      "phi3",        "smollm3",
-    "qwen3_5_text", "mixtral",    "qwen2_moe",   "qwen3_moe",
-    "olmoe",        "gpt_oss",    "qwen3_next",  "qwen3_5_moe_text",
-    "glm4_moe",     "nemotron_h", "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 26> gpt_types{"gpt2",         "llama",
+                                                            "mistral",      "qwen2",
+                                                            "qwen3",        "gemma",
+                                                            "gemma3_text",  "phi3",
+                                                            "smollm3",      "olmo2",
+                                                            "olmo3",        "exaone4",
+                                                            "glm4",         "granite",
+                                                            "qwen3_5_text", "mixtral",
+                                                            "qwen2_moe",    "qwen3_moe",
+                                                            "olmoe",        "gpt_oss",
+                                                            "qwen3_next",   "qwen3_5_moe_text",
+                                                            "glm4_moe",     "nemotron_h",
+                                                            "deepseek_v3",  "deepseek_v2"};
 /// What transformers calls a type's class, and what goes without saying there.
 struct GptWays {
   std::string_view class_name;
@@ -48,8 +61,14 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {"Qwen2ForCausalLM"},
      {"Qwen3ForCausalLM"},
      {.class_name = "GemmaForCausalLM", .tied = true},
+     {.class_name = "Gemma3ForCausalLM", .base = 1e6, .tied = true},
      {.class_name = "Phi3ForCausalLM", .epsilon = 1e-5},
      {.class_name = "SmolLM3ForCausalLM", .base = 2e6, .tied = true},
+     {.class_name = "Olmo2ForCausalLM", .epsilon = 1e-5},
+     {.class_name = "Olmo3ForCausalLM", .base = 500000, .epsilon = 1e-5},
+     {.class_name = "Exaone4ForCausalLM", .epsilon = 1e-5},
+     {.class_name = "Glm4ForCausalLM", .epsilon = 1.5625e-7},
+     {"GraniteForCausalLM"},
      {"Qwen3_5ForCausalLM"},
      {.class_name = "MixtralForCausalLM", .base = 1e6, .epsilon = 1e-5},
      {"Qwen2MoeForCausalLM"},
@@ -72,12 +91,20 @@ constexpr bool remembers(GptType type) {
   return type == GptType::qwen3_next || type == GptType::qwen3_5_text || type == GptType::qwen3_5_moe_text;
 }
 /// Gains of norms are stored around zero.
-constexpr bool centers_gains(GptType type) { return type == GptType::gemma || remembers(type); }
+constexpr bool is_gemma_type(GptType type) { return type == GptType::gemma || type == GptType::gemma3_text; }
+constexpr bool centers_gains(GptType type) { return is_gemma_type(type) || remembers(type); }
+/// Norms stand behind attention and MLPs, or around them.
+constexpr bool norms_behind(GptType type) {
+  return type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::exaone4;
+}
+constexpr bool norms_around(GptType type) { return type == GptType::gemma3_text || type == GptType::glm4; }
+/// Layers that look through a window turn by angles of their own.
+constexpr bool turns_by_layer(GptType type) { return type == GptType::olmo3 || type == GptType::gemma3_text; }
 /// A shared expert with a gate beside the others.
 constexpr bool has_shared_gate(GptType type) { return type == GptType::qwen2_moe || remembers(type); }
 /// A part of each head turns.
 constexpr bool turns_partly(GptType type) {
-  return type == GptType::phi3 || type == GptType::glm4_moe || remembers(type);
+  return type == GptType::phi3 || type == GptType::glm4 || type == GptType::glm4_moe || remembers(type);
 }
 /// Looks through one window in all layers, or in those that a list names.
 constexpr bool slides_everywhere(GptType type) {
@@ -85,7 +112,8 @@ constexpr bool slides_everywhere(GptType type) {
 }
 constexpr bool slides_by_layer(GptType type) {
   return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::smollm3 ||
-         type == GptType::qwen2_moe || type == GptType::qwen3_moe || type == GptType::gpt_oss;
+         type == GptType::qwen2_moe || type == GptType::qwen3_moe || type == GptType::gpt_oss ||
+         type == GptType::exaone4 || turns_by_layer(type);
 }
 /// Experts in DeepSeek's words, of which layers without any stand first.
 constexpr bool says_as_deepseek(GptType type) {
@@ -97,10 +125,14 @@ constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; 
 inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
                                                               {"*.embed_tokens.weight", "embedding.words"},
                                                               {"*.shared_head.head.weight", "output.words"}}};
-inline constexpr std::array<HubWrapper, 3> gpt_wrappers{
-    {{"qwen3_5", "qwen3_5_text"}, {"qwen3_5_moe", "qwen3_5_moe_text"}, {"mistral3", "mistral"}}};
+inline constexpr std::array<HubWrapper, 4> gpt_wrappers{{{"qwen3_5", "qwen3_5_text"},
+                                                         {"qwen3_5_moe", "qwen3_5_moe_text"},
+                                                         {"mistral3", "mistral"},
+                                                         {"gemma3", "gemma3_text"}}};
 GptType gpt_type(std::string_view word);
 
+/// Which layers look through a window; of some types, which of them turn nothing.
+void read_hub_window(ModelConfig& model, GptType type, HubSettings& settings);
 /// Bases, scaling, and which channels and layers turn.
 void read_hub_rotary(ModelConfig& model, GptType type, HubSettings& settings);
 constexpr bool turns_in(const RotaryConfig& rotary, int layer) {
@@ -123,6 +155,21 @@ void check_hub_weights(const RouterConfig& router, HubSettings& settings);
 /// Whether any layer looks through a window, and whether all do.
 bool has_window(const ModelConfig& model);
 bool all_windowed(const ModelConfig& model);
+/// Whether a part of each head turns, and whether some layers turn nothing.
+bool turns_a_part(const ModelConfig& model);
+bool skips(const ModelConfig& model);
+/// Whether scores are scaled otherwise than by their channels.
+bool scales_scores(const ModelConfig& model);
+/// Angles of layers that look through a window are dropped where they are those of the others.
+void drop_idle_angles(ModelConfig& model);
+/// Why no type that weft writes has norms there; empty where type_of_norms has them.
+std::string_view no_norms_elsewhere(const ModelConfig& model);
+GptType type_of_norms(const ModelConfig& model);
+/// Whether embeddings, scores, logits or what layers add are multiplied, and why Granite does not do so.
+bool has_multipliers(const ModelConfig& model);
+std::string_view no_granite(const ModelConfig& model);
+/// Settings of layers whose norms stand elsewhere, and of Granite.
+void write_hub_norms(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
 /// Experts that are chosen by sigmoids, behind attention that is not latent.

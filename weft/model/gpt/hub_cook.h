@@ -41,6 +41,7 @@ class GptCook {
   void made_in_four(const std::string& ours, const std::string& theirs);
   /// A key head's query, key and values, out of all queries, all keys and all values.
   void filtered(std::vector<RowRun>& runs, std::int64_t head, std::int64_t to) const;
+  void norms_of(const std::string& ours, const std::string& theirs);
   void attention(const std::string& ours, const std::string& theirs);
   void latent_attention(const std::string& ours, const std::string& theirs);
   void mlp(const std::string& ours, const std::string& theirs);
@@ -73,8 +74,6 @@ class GptCook {
   /// Ours is theirs, one above the other.
   void two_halves(const std::string& ours, std::string above, std::string below);
   void head_norm(const std::string& ours, const std::string& theirs);
-  // One head's channels. They turn the first half with the second; where we turn neighbors, our channels
-  // 2i and 2i + 1 are their i and i + d/2.
   void turning(std::vector<RowRun>& runs, std::size_t part, std::int64_t from, std::int64_t to) const;
   /// Rows that a query has in their tensor, where a gate may follow it.
   std::int64_t of_a_query() const { return m_.channels * (m_.attention_gate ? 2 : 1); }

@@ -14,6 +14,21 @@ std::vector<Recipe> GptCook::all() {
   return finished();
 }
 
+// Where a norm stands is said in four names, which not all use alike.
+void GptCook::norms_of(const std::string& ours, const std::string& theirs) {
+  const bool glm = type_ == GptType::glm4, behind = m_.norm_places == NormPlaces::behind,
+             around = m_.norm_places == NormPlaces::around;
+  if (!behind) {
+    norm(ours + ".attention_norm", theirs + ".input_layernorm");
+    norm(ours + ".mlp_norm",
+         theirs + (around && !glm ? ".pre_feedforward_layernorm" : ".post_attention_layernorm"));
+  }
+  if (!behind && !around) return;
+  norm(ours + ".attention_norm_behind",
+       theirs + (glm ? ".post_self_attn_layernorm" : ".post_attention_layernorm"));
+  norm(ours + ".mlp_norm_behind", theirs + (glm ? ".post_mlp_layernorm" : ".post_feedforward_layernorm"));
+}
+
 std::vector<Recipe> GptCook::finished() {
   if (list_.has("output.words")) same("output.words", "lm_head.weight");
   if (out_.size() != list_.all().size())
@@ -63,7 +78,7 @@ void GptCook::llama_layer(int layer) {
 }
 
 void GptCook::layer_of(const std::string& ours, const std::string& theirs) {
-  norm(ours + ".attention_norm", theirs + ".input_layernorm");
+  norms_of(ours, theirs);
   if (list_.has(ours + ".delta.in.weight"))
     delta(ours + ".delta", theirs + ".linear_attn");
   else if (m_.latent.on)
@@ -73,7 +88,6 @@ void GptCook::layer_of(const std::string& ours, const std::string& theirs) {
   if (list_.has(ours + ".attention.project.weight"))
     linear(ours + ".attention.project", theirs + ".self_attn.o_proj");
   if (list_.has(ours + ".attention.sinks")) same(ours + ".attention.sinks", theirs + ".self_attn.sinks");
-  norm(ours + ".mlp_norm", theirs + ".post_attention_layernorm");
   if (type_ == GptType::gpt_oss)
     stacked_experts(ours, theirs + ".mlp");
   else if (list_.has(ours + ".router.weight"))
@@ -109,7 +123,7 @@ void GptCook::mlp(const std::string& ours, const std::string& theirs) {
     linear(ours + ".up", theirs + ".up_proj");
     return linear(ours + ".down", theirs + ".down_proj");
   }
-  if (type_ == GptType::phi3) {
+  if (type_ == GptType::phi3 || type_ == GptType::glm4) {
     linear(ours + ".up", theirs + ".gate_up_proj");
     return linear(ours + ".down", theirs + ".down_proj");
   }
@@ -168,12 +182,17 @@ void GptCook::head_norm(const std::string& ours, const std::string& theirs) {
   out_.push_back(std::move(recipe));
 }
 
+// One head's channels that turn, pair by pair: of a pair the two stand next to each other, or half of what
+// turns apart, here and there.
 void GptCook::turning(std::vector<RowRun>& runs, std::size_t part, std::int64_t from, std::int64_t to) const {
-  const bool sorted = m_.positions == Positions::rotary && m_.rotary.interleaved;
+  const bool ours = m_.rotary.interleaved, theirs = type_ == GptType::glm4;
+  const bool sorted = m_.positions == Positions::rotary && ours != theirs;
   const std::int64_t d = m_.channels;
   const std::int64_t turn = sorted ? std::int64_t(double(d) * m_.rotary.percent) / 2 * 2 : 0;
-  for (std::int64_t i = 0; i < turn; ++i)
-    runs.push_back({part, from + i / 2 + i % 2 * (turn / 2), to + i, 1});
+  for (std::int64_t i = 0; i < turn; ++i) {
+    const std::int64_t pair = ours ? i / 2 : i % (turn / 2), second = ours ? i % 2 : i / (turn / 2);
+    runs.push_back({part, from + (theirs ? 2 * pair + second : pair + second * (turn / 2)), to + i, 1});
+  }
   if (turn < d) runs.push_back({part, from + turn, to + turn, d - turn});
 }
 

@@ -32,7 +32,7 @@ void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double oth
 
 double usual_percent(GptType type) {
   if (remembers(type)) return 0.25;
-  return type == GptType::glm4_moe ? 0.5 : 1;
+  return type == GptType::glm4_moe || type == GptType::glm4 ? 0.5 : 1;
 }
 
 /// What goes without saying there.
@@ -66,6 +66,22 @@ void read_scaling(RotaryConfig& rotary, GptType type, HubSettings& s) {
   }
 }
 
+/// What is said of angles, in one object.
+void read_object(ModelConfig& m, GptType type, const HubSettings::Json& object, const std::string& who) {
+  RotaryConfig& rotary = m.rotary;
+  if (!object.is_object()) fail(Kind::data, who, ": ", object.type_name(), ", expected an object");
+  HubSettings s(object, who);
+  rotary.base = s.positive("rope_theta", rotary.base);
+  read_percent(rotary, type, s, rotary.percent);
+  rotary.original_positions = s.size_or("original_max_position_embeddings", m.max_positions);
+  read_scaling(rotary, type, s);
+  // Of a picture's places, which a text has none of.
+  for (const char* name : {"mrope_section", "mrope_interleaved"})
+    if (remembers(type)) (void)s.find(name);
+  if (const auto other = s.unasked(); !other.empty())
+    fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
+}
+
 /// "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
 void read_angles(ModelConfig& model, GptType type, HubSettings& outer) {
   RotaryConfig& rotary = model.rotary;
@@ -76,19 +92,35 @@ void read_angles(ModelConfig& model, GptType type, HubSettings& outer) {
   const HubSettings::Json usual = stretched_for_gpt_oss();
   if (scaling == nullptr && type == GptType::gpt_oss) scaling = &usual;
   if (scaling == nullptr) return;
-  const std::string who = outer.who() + ": rope scaling";
-  if (!scaling->is_object()) fail(Kind::data, who, ": ", scaling->type_name(), ", expected an object");
-  HubSettings s(*scaling, who);
-  rotary.base = s.positive("rope_theta", rotary.base);
-  read_percent(rotary, type, s, rotary.percent);
-  rotary.original_positions =
-      s.size_or("original_max_position_embeddings", outer.size("max_position_embeddings"));
-  read_scaling(rotary, type, s);
-  // Of a picture's places, which a text has none of.
-  for (const char* name : {"mrope_section", "mrope_interleaved"})
-    if (remembers(type)) (void)s.find(name);
-  if (const auto other = s.unasked(); !other.empty())
-    fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
+  read_object(model, type, *scaling, outer.who() + ": rope scaling");
+}
+/// Layers that look through a window turn by a base of their own, and only the others' angles are stretched:
+/// by settings of their own until transformers 4, in an object for either since 5.
+void read_angles_of_two(ModelConfig& m, GptType type, HubSettings& s) {
+  m.rotary.base = s.positive("rope_theta", ways_of(type).base);
+  const double near =
+      type == GptType::gemma3_text ? s.positive("rope_local_base_freq", 10000) : m.rotary.base;
+  RotaryConfig near_by{.base = near};
+  const std::string who = s.who() + ": rope scaling";
+  if (const HubSettings::Json* both = s.find("rope_parameters")) {
+    if (!both->is_object()) fail(Kind::data, who, ": ", both->type_name(), ", expected an object");
+    HubSettings two(*both, who);
+    if (const HubSettings::Json* full = two.find("full_attention"))
+      read_object(m, type, *full, who + ": full_attention");
+    if (const HubSettings::Json* sliding = two.find("sliding_attention")) {
+      ModelConfig other = m;
+      other.rotary = near_by;
+      read_object(other, type, *sliding, who + ": sliding_attention");
+      near_by = other.rotary;
+    }
+    if (const auto other = two.unasked(); !other.empty())
+      two.refuse(other.front().c_str(), "weft knows full_attention and sliding_attention");
+  }
+  if (const HubSettings::Json* far = s.find("rope_scaling")) read_object(m, type, *far, who);
+  if (near_by.scaling != RotaryScaling::none)
+    fail(Kind::data, who,
+         ": sliding_attention: stretched, and weft can only stretch angles of full_attention");
+  m.rotary.window_base = near_by.base;
 }
 
 /// A list says which layers turn, or how often others come; they must come at one distance.
@@ -120,7 +152,8 @@ void must_turn_in_pairs(const ModelConfig& m, const HubSettings& s) {
 
 void read_hub_rotary(ModelConfig& m, GptType type, HubSettings& s) {
   m.positions = Positions::rotary;
-  read_angles(m, type, s);
+  turns_by_layer(type) ? read_angles_of_two(m, type, s) : read_angles(m, type, s);
+  m.rotary.interleaved = type == GptType::glm4;  // as it is stored, too
   if (type == GptType::smollm3) m.rotary.skip_every = read_skips(m.layers, s);
   if (turns_partly(type)) must_turn_in_pairs(m, s);
   if (type == GptType::phi3) (void)s.find("original_max_position_embeddings");

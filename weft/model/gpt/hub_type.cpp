@@ -11,21 +11,9 @@
 namespace weft {
 namespace {
 
-bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); }
-
 bool has_mlp(const ModelConfig& m) {
   if (m.hybrid.on()) return parts_in_all(m, LayerPart::mlp) > 0;
   return m.experts.count == 0 || std::ranges::any_of(m.experts.layers, [](int one) { return one == 0; });
-}
-
-double usual_scale(ModelConfig m) {
-  m.softmax_scale = 0;
-  return attention_scale(m);
-}
-
-bool turns_a_part(const ModelConfig& m) { return m.positions == Positions::rotary && m.rotary.percent != 1; }
-bool skips(const ModelConfig& m) {
-  return turns_channels(m) && m.rotary.skip_every > 0 && m.rotary.skip_every <= m.layers + m.ahead.depths;
 }
 
 std::string_view no_phi3(const ModelConfig& m) {
@@ -59,16 +47,21 @@ std::string_view no_such_turning(const ModelConfig& m) {
   return m.delta.on || has_glm_experts(m) ? "" : no_phi3(m);
 }
 
+bool is_gemma(const ModelConfig& m) {
+  return m.gated && m.activation == Activation::gelu && m.tied_output && m.experts.count == 0 &&
+         !m.latent.on &&
+         std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier &&
+         m.norm_centered_gain && m.sink == Sink::none && !turns_a_part(m) && !skips(m) && !m.qk_norm &&
+         !m.qkv_bias && !m.linear_bias && !has_window(m) && m.norm_places == NormPlaces::before &&
+         m.residual_multiplier == 1 && m.output_multiplier == 1 && !scales_scores(m);
+}
+
 // What must hold for any family: the reason that none has it, else nothing.
 std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::none && !m.hybrid.on()) return "no positions";
   if (m.residual_after_norm) return "blocks that add to what their norm gave";
-  if (m.norm_places != NormPlaces::before) return "norms of what attention and MLPs give";
-  if (m.residual_multiplier != 1) return "a multiplier of what attention and MLPs add";
-  if (m.rotary.window_base) return "angles of their own in layers that look through a window";
+  if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
   if (m.qk_norm_plain) return "norms of queries and keys without gains";
-  if (const auto reason = no_such_turning(m); !reason.empty()) return reason;
-  if (!near(plain_gpt(m).softmax_scale, usual_scale(m))) return "a softmax scale of its own";
   if (m.latent.on && m.rotary.scaling == RotaryScaling::llama3)
     return "latent attention with angles that are stretched as Llama 3's";
   if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.mscale != 1 && m.rotary.mscale_all == 0)
@@ -84,9 +77,10 @@ std::string_view nobody_has(const ModelConfig& m) {
     return "gates with a limit or an offset, without attention sinks";
   if (m.experts.weigh_input) return "weights of what experts read";
   if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
-  if (m.output_multiplier != 1) return "an output multiplier";
-  if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
-  return "";
+  if (m.norm_places != NormPlaces::before) return no_norms_elsewhere(m);
+  if (m.rotary.window_base) return "angles of their own in layers that look through a window";
+  if (const auto reason = no_such_turning(m); !reason.empty()) return reason;
+  return has_multipliers(m) && !is_gemma(m) ? no_granite(m) : "";
 }
 
 std::string_view no_gpt2(const ModelConfig& m) {
@@ -135,33 +129,27 @@ std::string_view no_hybrid(const ModelConfig& m) {
   return no_nemotron_h(m);
 }
 
-bool is_gemma(const ModelConfig& m) {
-  return m.gated && m.activation == Activation::gelu && m.tied_output && m.experts.count == 0 &&
-         !m.latent.on &&
-         std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier &&
-         m.norm_centered_gain && m.sink == Sink::none && !turns_a_part(m) && !skips(m) && !m.qk_norm &&
-         !m.qkv_bias && !m.linear_bias && !has_window(m);
-}
-
 GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
-  if (reason.empty() && !is_gemma(m)) {
+  const bool elsewhere = m.norm_places != NormPlaces::before;
+  if (reason.empty() && !is_gemma(m) && !elsewhere) {
     reason = m.hybrid.on()          ? no_hybrid(m)
              : m.sink != Sink::none ? no_gpt_oss(m)
              : m.delta.on           ? no_qwen3_next(m)
              : learned              ? no_gpt2(m)
                                     : no_llama(m);
-    if (reason.empty() && m.embedding_multiplier != 1) reason = "an embedding multiplier";
   }
   if (!reason.empty())
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
+  if (elsewhere) return type_of_norms(m);
+  if (is_gemma(m)) return GptType::gemma;
+  if (has_multipliers(m)) return GptType::granite;
   if (m.hybrid.on()) return GptType::nemotron_h;
   if (m.sink != Sink::none) return GptType::gpt_oss;
   if (m.delta.on) return m.experts.count > 0 ? GptType::qwen3_next : GptType::qwen3_5_text;
   if (learned) return GptType::gpt2;
-  if (is_gemma(m)) return GptType::gemma;
   if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
   if (skips(m)) return GptType::smollm3;
   if (turns_a_part(m)) return GptType::phi3;
@@ -171,6 +159,11 @@ GptType plainest(const ModelConfig& m) {
 }
 
 }  // namespace
+
+bool turns_a_part(const ModelConfig& m) { return m.positions == Positions::rotary && m.rotary.percent != 1; }
+bool skips(const ModelConfig& m) {
+  return turns_channels(m) && m.rotary.skip_every > 0 && m.rotary.skip_every <= m.layers + m.ahead.depths;
+}
 
 bool has_window(const ModelConfig& m) {
   const auto& layers = m.window_layers;
@@ -195,7 +188,8 @@ ModelConfig plain_gpt(ModelConfig m) {
                 .percent = r.percent,
                 .interleaved = r.interleaved,
                 .scaling = r.scaling,
-                .skip_every = r.skip_every};
+                .skip_every = r.skip_every,
+                .window_base = r.window_base};
     if (r.scaling != RotaryScaling::none) m.rotary.factor = r.factor;
     if (r.scaling == RotaryScaling::llama3) {
       m.rotary.low = r.low;
@@ -214,6 +208,7 @@ ModelConfig plain_gpt(ModelConfig m) {
   if (m.rotary.skip_every > m.layers + m.ahead.depths) m.rotary.skip_every = 0;  // never reached
   if (!m.gated) m.gate_limit = m.gate_offset = 0;
   if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
+  drop_idle_angles(m);
   const bool windowed = has_window(m);
   if (!windowed) m.window = 0;
   if (!windowed || all_windowed(m)) m.window_layers.clear();

@@ -42,10 +42,10 @@ void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
   if (type == GptType::mistral) out["sliding_window"] = m.window;
   if (type == GptType::mixtral || type == GptType::phi3)
     out["sliding_window"] = has_window(m) ? ordered_json(m.window) : ordered_json();
-  const bool in_turn = type == GptType::gpt_oss;
+  const bool unasked = type == GptType::gpt_oss || type == GptType::exaone4 || turns_by_layer(type);
   if (!slides_by_layer(type)) return;
   const bool on = has_window(m);
-  if (!in_turn) out["use_sliding_window"] = on;
+  if (!unasked) out["use_sliding_window"] = on;
   out["sliding_window"] = on ? ordered_json(m.window) : ordered_json();
   for (int layer = 0; layer < m.layers; ++layer) {
     const bool here = on && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
@@ -60,12 +60,13 @@ void add_skips(ordered_json& out, const ModelConfig& m) {
 }
 
 void add_biases(ordered_json& out, const ModelConfig& m, GptType type) {
-  if (type == GptType::llama || type == GptType::smollm3) out["mlp_bias"] = m.linear_bias;
-  if (type == GptType::glm4_moe)
+  const bool both = type == GptType::llama || type == GptType::smollm3 || type == GptType::granite;
+  if (both) out["mlp_bias"] = m.linear_bias;
+  if (type == GptType::glm4_moe || type == GptType::glm4)
     out["attention_bias"] = m.qkv_bias;
-  else if (type == GptType::llama || type == GptType::smollm3 || type == GptType::qwen3 ||
-           type == GptType::gemma || type == GptType::qwen3_moe || type == GptType::olmoe ||
-           type == GptType::gpt_oss || is_deepseek(type) || remembers(type))
+  else if (both || type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::gemma3_text ||
+           type == GptType::qwen3 || type == GptType::gemma || type == GptType::qwen3_moe ||
+           type == GptType::olmoe || type == GptType::gpt_oss || is_deepseek(type) || remembers(type))
     out["attention_bias"] = m.linear_bias;
 }
 
@@ -99,15 +100,17 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
                    {"rms_norm_eps", m.norm_epsilon},
                    {"hidden_act", type == GptType::gpt_oss ? "silu" : activation_word(m)},
                    {"attention_dropout", m.attention_dropout}};
-  if (type == GptType::gemma) out["hidden_activation"] = activation_word(m);
+  if (is_gemma_type(type)) out["hidden_activation"] = activation_word(m);
   // Unsaid it is a word of theirs, which a smaller vocabulary has not.
-  if (type == GptType::phi3 || type == GptType::smollm3) out["pad_token_id"] = nullptr;
+  if (type == GptType::phi3 || type == GptType::smollm3 || type == GptType::glm4)
+    out["pad_token_id"] = nullptr;
   if (type == GptType::phi3) out["resid_pdrop"] = out["embd_pdrop"] = m.hidden_dropout;
   if (turns_partly(type)) out["partial_rotary_factor"] = m.rotary.percent;
   if (type == GptType::smollm3) add_skips(out, m);
   add_biases(out, m, type);
   add_rotary(out, m.rotary);
   add_window(out, m, type);
+  write_hub_norms(out, m, type);
   if (remembers(type)) write_hub_delta(out, m);
   if (is_deepseek(type))
     write_hub_latent(out, m, type);
