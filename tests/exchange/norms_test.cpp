@@ -307,6 +307,8 @@ TEST(HubGranite, has_multipliers) {
             "llama");
   EXPECT_EQ(said("granite", {{"residual_multiplier", 0.0}}),
             "c: \"residual_multiplier\" is 0.0, expected a number above 0");
+  EXPECT_EQ(said("granite", {{"logits_scaling", 1e-300}}),
+            "c: \"logits_scaling\" is 1e-300, expected a number from 1e-9 to 1e9");
   EXPECT_EQ(said("granite", {{"mlp_bias", false}}),
             "c: \"attention_bias\" is true, weft has biases in attention and MLP, or in neither");
 }

@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); }
+/// But for the last bit, which other programs round otherwise.
+bool near(double a, double b) { return std::abs(a - b) <= 1e-15 * std::abs(b); }
 
 bool multiplies_as_gemma(const ModelConfig& m) {
   return std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier;
@@ -24,11 +25,18 @@ std::int64_t score_divisor(const ModelConfig& m) {
   return divisor >= 1 && near(1 / std::sqrt(divisor), scale) ? std::int64_t(divisor) : 0;
 }
 
-/// The number whose inverse it is: 1 / (1 / x) may be next to x.
+/// The number whose inverse it is: 1 / (1 / x) may be near x.
 double inverse_of(double inverse) {
   const double x = 1 / inverse;
-  for (const double one : {std::nearbyint(x), x, std::nextafter(x, 0.0), std::nextafter(x, 2 * x)})
+  double below = x, above = x;
+  for (const double one : {std::nearbyint(x), x})
     if (1 / one == inverse) return one;
+  for (int steps = 0; steps < 2; ++steps) {
+    below = std::nextafter(below, 0.0);
+    above = std::nextafter(above, 2 * x);
+    if (1 / below == inverse) return below;
+    if (1 / above == inverse) return above;
+  }
   return x;
 }
 

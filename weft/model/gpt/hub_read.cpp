@@ -119,7 +119,9 @@ void read_granite(ModelConfig& m, HubSettings& s) {
   m.softmax_scale = s.positive("attention_multiplier", 1);
   m.embedding_multiplier = s.positive("embedding_multiplier", 1);
   m.residual_multiplier = s.positive("residual_multiplier", 1);
-  m.output_multiplier = 1 / s.positive("logits_scaling", 1);
+  const double divisor = s.positive("logits_scaling", 1);
+  if (divisor < 1e-9 || divisor > 1e9) s.refuse("logits_scaling", "expected a number from 1e-9 to 1e9");
+  m.output_multiplier = 1 / divisor;
 }
 
 void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
