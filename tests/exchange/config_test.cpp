@@ -4,6 +4,8 @@
 
 #include "tests/exchange/hub.h"
 #include "tests/support/refused.h"
+#include "weft/base/format.h"
+#include "weft/model/gpt/hub.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -51,13 +53,9 @@ TEST(HubConfig, scaling_is_read_in_the_old_words_and_in_the_new_ones) {
 
 TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
   const json base = plain_llama();
-  EXPECT_EQ(
-      said(base, {{"model_type", "mamba"}}),
-      "c: \"model_type\" is \"mamba\", weft reads gpt2, llama, mistral, qwen2, qwen3, gemma, qwen3_5_text, "
-      "mixtral, "
-      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, nemotron_h, deepseek_v3, "
-      "deepseek_v2, bert, "
-      "megatron-bert, t5");
+  EXPECT_EQ(said(base, {{"model_type", "mamba"}}),
+            "c: \"model_type\" is \"mamba\", weft reads " + join(gpt_types, ", ") +
+                ", bert, megatron-bert, t5, and the text of qwen3_5, qwen3_5_moe, mistral3, gemma3");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}}}),
             "c: rope scaling: \"rope_type\" is \"dynamic\", weft knows default, linear, llama3 and yarn");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "linear"}, {"wobble", 1}}}}),
@@ -128,10 +126,7 @@ TEST(HubConfig, a_run_of_another_model_is_refused_with_the_first_setting_that_di
 
 TEST(HubConfig, what_no_family_has_is_named) {
   const std::string start =
-      "exchange: no Hugging Face model that weft writes (gpt2, llama, mistral, qwen2, qwen3, gemma, "
-      "qwen3_5_text, mixtral, "
-      "qwen2_moe, qwen3_moe, olmoe, gpt_oss, qwen3_next, qwen3_5_moe_text, nemotron_h, deepseek_v3, "
-      "deepseek_v2) has ";
+      "exchange: no Hugging Face model that weft writes (" + join(gpt_types, ", ") + ") has ";
   ModelConfig model = tiny_llama();
   EXPECT_EQ(type_for(model), "llama");
   model.window = 4;
@@ -141,7 +136,9 @@ TEST(HubConfig, what_no_family_has_is_named) {
             start + "a window in some layers, without biases or norms of queries and keys");
   model = tiny_llama();
   model.rotary.percent = 0.5;
-  EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "rotary positions on a part of each head");
+  model.qk_norm = true;
+  EXPECT_EQ(refused([&] { (void)type_for(model); }),
+            start + "rotary positions on a part of each head, with norms of queries and keys");
   model = tiny_llama();
   model.norm = NormKind::layer;
   EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "rotary positions with a layer norm");

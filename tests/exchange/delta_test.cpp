@@ -190,12 +190,12 @@ TEST(HubDelta, that_no_family_has_are_named) {
     EXPECT_EQ(reason(shared), "layers that remember, with experts and no shared one behind a gate");
   EXPECT_EQ(reason([](auto& m) { m.experts.router.score = RouterScore::sigmoid; }),
             "layers that remember, with weights of experts that are no plain softmax");
-  EXPECT_EQ(reason([](auto& m) { m.delta = {}; }), "rotary positions on a part of each head");
   EXPECT_EQ(reason([](auto& m) {
               m.delta = {};
-              m.rotary.percent = 1;
+              m.attention_gate = false;
             }),
-            "gates of what heads give, without layers that remember");
+            "rotary positions on a part of each head, with experts");
+  EXPECT_EQ(reason([](auto& m) { m.delta = {}; }), "gates of what heads give, without layers that remember");
 }
 
 // Neighbors turn, gains stand around one: the directory must mean the same.

@@ -127,7 +127,7 @@ TEST(HubExperts, that_no_family_has_are_named) {
   ModelConfig model = model_of("mixtral");
   EXPECT_EQ(type_for(model), "mixtral");
   model.experts.router.score = RouterScore::sigmoid;
-  EXPECT_EQ(refused_of(model), "experts chosen by sigmoids, without latent attention");
+  EXPECT_EQ(refused_of(model), "experts chosen by sigmoids without an expert bias");
   model = model_of("mixtral");
   model.experts.shared_hidden = 8;
   EXPECT_EQ(refused_of(model), "a shared expert without biases of queries, keys and values");

@@ -82,9 +82,27 @@ INSTANTIATE_TEST_SUITE_P(Models, Hub, ::testing::ValuesIn(hub_models),
 
 // Not of Gemma: its only key head cannot be cut in two.
 TEST(HubRanks, each_reads_its_own_part_and_no_more) {
-  for (const char* name : {"gpt2", "llama2", "llama3", "mistral", "qwen2", "qwen2_window", "qwen3", "bert",
-                           "bert_untied", "megatron_bert_words", "t5", "t5_gated", "t5_gated_tied",
-                           "qwen3_next", "qwen3_5", "qwen3_5_moe", "nemotron_h", "nemotron_h_latent"}) {
+  for (const char* name : {"gpt2",
+                           "llama2",
+                           "llama3",
+                           "mistral",
+                           "qwen2",
+                           "qwen2_window",
+                           "qwen3",
+                           "phi3",
+                           "smollm3",
+                           "glm4_moe",
+                           "bert",
+                           "bert_untied",
+                           "megatron_bert_words",
+                           "t5",
+                           "t5_gated",
+                           "t5_gated_tied",
+                           "qwen3_next",
+                           "qwen3_5",
+                           "qwen3_5_moe",
+                           "nemotron_h",
+                           "nemotron_h_latent"}) {
     const HubConfig config = read_hub_config(hub_model(name));
     const Expected expected = expected_of(hub_model(name));
     run_as_threads(2, [&](Communicator& world) {

@@ -179,7 +179,7 @@ TEST(HubNemotronWrite, what_no_family_has_is_named) {
   EXPECT_EQ(reason([](auto& m) { m.sink = Sink::learned; }),
             "layers of one thing each, with attention sinks");
   EXPECT_EQ(reason([](auto& m) { m.window = 4; }), "layers of one thing each, with a window");
-  EXPECT_EQ(reason([](auto& m) { m.embedding_multiplier = 2; }), "an embedding multiplier");
+  EXPECT_EQ(reason([](auto& m) { m.embedding_multiplier = 2; }), "multipliers without rotary positions");
   EXPECT_EQ(reason([](auto& m) { m.hybrid = {}; }), "no positions");
 }
 

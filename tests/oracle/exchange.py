@@ -75,8 +75,9 @@ def likeliest(model, ids, count, source=None):
 
 
 def ends(model):
-    end = model.generation_config.eos_token_id
-    return (end if isinstance(end, list) else [end]) + [model.config.vocab_size - 1]  # the null tokenizer's last id
+    text = model.config.get_text_config()
+    end = text.eos_token_id
+    return (end if isinstance(end, list) else [end]) + [text.vocab_size - 1]  # the null tokenizer's last id
 
 
 def saved_by_this_version(directory, scratch, name):
@@ -110,7 +111,7 @@ def through(directory, scratch, name):
     else:
         # The text that is read ends in 1, which weft adds where it is not there, and what is said begins with 0.
         wanted, prompt = likeliest(model, [0], 8, source), source[:-1]
-    said = json.loads(run(ARGS.weft, "generate", directory, "--tokenizer", f"null:{model.config.vocab_size}", "--prompt",
+    said = json.loads(run(ARGS.weft, "generate", directory, "--tokenizer", f"null:{model.config.get_text_config().vocab_size}", "--prompt",
                           " ".join(map(str, prompt)), "--tokens", 8, "--greedy", "--json"))["text"]
     check(f"{name}: goes on {said}, not {wanted}", [int(word) for word in said.split()][:len(wanted)] == wanted)
 

@@ -10,7 +10,7 @@
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/step.h"
 #include "weft/checkpoint/strict_json.h"
-#include "weft/exchange/hub_tensors.h"
+#include "weft/exchange/recipe.h"
 #include "weft/model/hub_settings.h"
 #include "weft/model/kinds.h"
 
@@ -19,14 +19,28 @@ namespace {
 
 using nlohmann::json;
 
-ModelKind kind_that_reads(std::string_view type, HubSettings& settings) {
-  std::vector<std::string_view> known;
+const HubWrapper* find_wrapper(const HubSpelling& hub, std::string_view type) {
+  const auto found = std::ranges::find(hub.wrappers, type, &HubWrapper::type);
+  return found == hub.wrappers.end() ? nullptr : &*found;
+}
+
+std::optional<HubWrapper> wrapper_of(std::string_view type) {
   for (const ModelKind& kind : model_kinds())
+    if (const HubWrapper* found = find_wrapper(kind.hub, type)) return *found;
+  return std::nullopt;
+}
+
+ModelKind kind_that_reads(std::string_view type, HubSettings& settings) {
+  std::vector<std::string_view> known, wrappers;
+  for (const ModelKind& kind : model_kinds()) {
     for (const std::string_view one : kind.hub.types) {
       if (one == type) return kind;
       known.push_back(one);
     }
-  settings.refuse("model_type", text("weft reads ", join(known, ", ")));
+    for (const HubWrapper& one : kind.hub.wrappers) wrappers.push_back(one.type);
+  }
+  settings.refuse("model_type",
+                  text("weft reads ", join(known, ", "), ", and the text of ", join(wrappers, ", ")));
 }
 
 Dtype dtype_of_word(HubSettings& s) {
@@ -72,17 +86,14 @@ std::string without_infinities(std::string_view from) {
   return out;
 }
 
-}  // namespace
-
-HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
-  const json object = checkpoint::strict_json(without_infinities(from), who, 8);
+HubConfig read_object(const json& object, const std::string& who) {
   HubSettings s(object, who);
   HubConfig out{.type = s.word("model_type", "")};
   ModelConfig& m = out.model;
   const ModelKind kind = kind_that_reads(out.type, s);
   m.kind = kind.name;
   kind.hub.read(m, s, out.type);
-  m.vocabulary = s.size("vocab_size");
+  m.vocabulary = m.vocabulary > 0 ? s.size_or("vocab_size", m.vocabulary) : s.size("vocab_size");
   m.sequence = m.max_positions;
   for (const char* name : {"quantization_config", "num_experts", "num_local_experts",
                            "attn_logit_softcapping", "final_logit_softcapping"})
@@ -101,12 +112,67 @@ HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
   return out;
 }
 
+/// What a wrapper says of its text counts more than what the text's own settings say.
+HubConfig read_text(const json& object, const HubWrapper& wrapper, const std::string& who) {
+  const auto found = object.find("text_config");
+  if (found == object.end() || !found->is_object())
+    fail(Kind::data, who, ": \"model_type\" is \"", wrapper.type,
+         "\", of which weft reads the text, and \"text_config\" is ",
+         found == object.end() ? "missing" : found->type_name(), ", expected an object");
+  json inner = *found;
+  if (!inner.contains("model_type")) inner["model_type"] = wrapper.text;
+  for (const char* name :
+       {"tie_word_embeddings", "quantization_config", "dtype", "torch_dtype", "eos_token_id"})
+    if (const auto outer = object.find(name); outer != object.end() && !outer->is_null())
+      inner[name] = *outer;
+  HubConfig out = read_object(inner, who + ": text_config");
+  out.around = wrapper.type;
+  out.notices.insert(out.notices.begin(),
+                     text(who, ": is of a ", wrapper.type, ", of which weft reads the text, a ", out.type));
+  return out;
+}
+
+/// A wrapper says that outputs are embeddings, whatever is so: its tensors know.
+void settle_output(HubConfig& config, const HubTensors& tensors) {
+  for (const StoredTwice& one : kind_of(config.model).hub.twice) {
+    const std::string output(one.theirs);
+    if (one.ours != "embedding.words" || tensors.find(output) == nullptr) continue;
+    const auto all = recipes(config.type, config.model);
+    const auto words = std::ranges::find(all, one.ours, &Recipe::name);
+    const std::string& embedding = words->parts.front().name;
+    const bool same = tensors.find(embedding) != nullptr &&
+                      std::ranges::equal(tensors.bytes(embedding), tensors.bytes(output));
+    config.model.tied_output = config.model.tied_output && same;
+    return;
+  }
+  config.model.tied_output = true;
+}
+
+}  // namespace
+
+HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
+  const json object = checkpoint::strict_json(without_infinities(from), who, 8);
+  const auto type = object.find("model_type");
+  if (type != object.end() && type->is_string())
+    if (const auto wrapper = wrapper_of(type->get<std::string>())) return read_text(object, *wrapper, who);
+  return read_object(object, who);
+}
+
 HubConfig read_hub_config(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "config.json";
   HubConfig out = hub_config_from_json(read_file(file), file.string());
-  const auto stored = [&](const std::string& name) { return HubTensors(directory).find(name) != nullptr; };
-  if (const auto settle = kind_of(out.model).hub.settle) settle(out.model, stored);
+  std::optional<HubTensors> opened;
+  const auto tensors = [&]() -> const HubTensors& {
+    return opened ? *opened : opened.emplace(directory, text_name(out));
+  };
+  if (!out.around.empty()) settle_output(out, tensors());
+  if (const auto settle = kind_of(out.model).hub.settle)
+    settle(out.model, [&](const std::string& name) { return tensors().find(name) != nullptr; });
   return out;
+}
+
+TextName text_name(const HubConfig& config) {
+  return config.around.empty() ? nullptr : kind_of(config.model).hub.text_name;
 }
 
 bool is_hub_directory(const std::filesystem::path& directory) {

@@ -7,14 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/exchange/hub_tensors.h"
 #include "weft/model/config.h"
 #include "weft/tensor/dtype.h"
 
 namespace weft::exchange {
 
 struct HubConfig {
-  std::string type;   // "model_type": how tensors are called and which settings go without saying
-  ModelConfig model;  // complete; f32, and a sequence is as long as positions go
+  std::string type;         // "model_type": how tensors are called and which settings go without saying
+  std::string around = {};  // "model_type" of what this is the text of; empty: it stands alone
+  ModelConfig model;        // complete; f32, and a sequence is as long as positions go
   Dtype dtype = Dtype::f32;
   std::vector<std::int32_t> ends;     // "eos_token_id"
   std::optional<std::int32_t> start;  // "decoder_start_token_id", of two stacks
@@ -25,6 +27,9 @@ struct HubConfig {
 /// weft cannot compute.
 HubConfig hub_config_from_json(std::string_view json, const std::string& who);
 HubConfig read_hub_config(const std::filesystem::path& directory);
+
+/// By what names tensors of its text go; null: by their own.
+TextName text_name(const HubConfig& config);
 
 /// Whether a directory is Hugging Face's: it has a config.json and no step of a weft checkpoint.
 bool is_hub_directory(const std::filesystem::path& directory);

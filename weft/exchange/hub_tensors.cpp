@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -50,7 +51,24 @@ std::map<std::string, std::string> hub_index_from_json(std::string_view from, co
   return out;
 }
 
-HubTensors::HubTensors(const std::filesystem::path& directory) : directory_(directory) {
+HubTensors::HubTensors(const std::filesystem::path& directory, TextName text) : directory_(directory) {
+  place();
+  if (text != nullptr) rename(text);
+}
+
+void HubTensors::rename(TextName text) {
+  const std::map<std::string, Placed> stored = std::exchange(placed_, {});
+  for (const auto& [name, place] : stored) {
+    const std::string alone = text(name);
+    if (alone.empty())
+      others_.push_back(name);
+    else if (const auto [at, fresh] = placed_.try_emplace(alone, place); !fresh)
+      fail(Kind::data, directory_.string(), ": ", at->second.entry->name, " and ", name, " are both ", alone);
+  }
+}
+
+void HubTensors::place() {
+  const std::filesystem::path& directory = directory_;
   std::error_code error;
   const std::filesystem::path index = directory / index_name;
   if (!std::filesystem::exists(index, error)) {

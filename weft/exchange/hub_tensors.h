@@ -16,14 +16,20 @@ namespace weft::exchange {
 /// lead out of the directory.
 std::map<std::string, std::string> hub_index_from_json(std::string_view json, const std::string& who);
 
+/// What a tensor of a wrapper is called in its model of text; empty: it is of another part.
+using TextName = std::string (*)(std::string_view their_name);
+
 /// Files are mapped: a tensor's bytes are read when they are touched.
 class HubTensors {
  public:
-  /// Fails with Kind::data where index and files contradict each other, or one is missing.
-  explicit HubTensors(const std::filesystem::path& directory);
+  /// Fails with Kind::data where index and files contradict each other, or one is missing. With `text`,
+  /// tensors go by the names that this gives them, and those that it gives none are others.
+  explicit HubTensors(const std::filesystem::path& directory, TextName text = nullptr);
 
   const std::filesystem::path& directory() const { return directory_; }
   std::vector<std::string> names() const;
+  /// Names in the files, of other parts than the model of text.
+  const std::vector<std::string>& others() const { return others_; }
   /// Null where there is none.
   const checkpoint::Entry* find(const std::string& name) const;
   std::span<const std::byte> bytes(const std::string& name) const;
@@ -33,10 +39,13 @@ class HubTensors {
     std::size_t file;
     const checkpoint::Entry* entry;
   };
+  void place();
   void add(const std::filesystem::path& file);
+  void rename(TextName text);
   std::filesystem::path directory_;
   std::vector<checkpoint::TensorFile> files_;
   std::map<std::string, Placed> placed_;
+  std::vector<std::string> others_;
 };
 
 }  // namespace weft::exchange

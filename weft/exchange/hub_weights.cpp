@@ -65,7 +65,7 @@ std::vector<std::byte> narrowed(std::span<const float> values, Dtype dtype) {
 }  // namespace
 
 HubWeights::HubWeights(const std::filesystem::path& directory, const HubConfig& config)
-    : tensors_(directory), recipes_(recipes(config.type, config.model)) {
+    : tensors_(directory, text_name(config)), recipes_(recipes(config.type, config.model)) {
   account_for(config);
 }
 
@@ -80,7 +80,7 @@ void HubWeights::account_for(const HubConfig& config) {
       for (const std::string& name : stored_as(theirs)) used.insert(name);
     }
   }
-  std::vector<std::string> unmade;
+  std::vector<std::string> unmade = tensors_.others();
   for (const std::string& name : tensors_.names()) {
     if (used.contains(name) || kind.hub.known_table(name)) continue;
     if (kind.hub.unmade_part != nullptr && kind.hub.unmade_part(config.type, name)) {
@@ -128,7 +128,7 @@ void HubWeights::check_part(const Recipe& recipe, Theirs& theirs, const ModelCon
   const std::string where = tensors_.directory().string();
   const checkpoint::Entry* entry = tensors_.find(theirs.name);
   for (const std::string& other : {short_name(theirs.name), old_name(theirs.name), shared_name(theirs.name)})
-    if (entry == nullptr && (entry = tensors_.find(other)) != nullptr) theirs.name = entry->name;
+    if (entry == nullptr && (entry = tensors_.find(other)) != nullptr) theirs.name = other;
   if (const auto others = kind_of(model).hub.other_ways; entry == nullptr && others != nullptr)
     for (const Theirs& other : others(model, theirs))
       if (entry == nullptr && (entry = tensors_.find(other.name)) != nullptr) theirs = other;
@@ -173,6 +173,7 @@ void HubWeights::read_row(const Theirs& theirs, std::int64_t row, std::int64_t c
                           std::span<float> to) const {
   const std::int64_t rows = theirs.rows(), columns = theirs.elements() / rows;
   const std::int64_t slab = theirs.slab.value_or(0) * theirs.elements();
+  row += theirs.first_row;
   if (packed_.contains(theirs.name))
     return unpack_mxfp4(tensors_.bytes(theirs.name + codes_end), tensors_.bytes(theirs.name + scales_end),
                         slab + row * columns + column, to);

@@ -26,6 +26,7 @@ struct Theirs {
   std::string_view copy_of = {};  // beside recipes: the parameter that it holds once more, all of it
   /// Which of the slabs of a tensor, one for each index of its first dimension; none: it is all of it.
   std::optional<std::int64_t> slab = {};
+  std::int64_t first_row = 0;  // of theirs, or of the slab, where what is meant begins: of what is only read
   std::int64_t rows() const { return shape[(slab ? 1 : 0) + (turned ? 1 : 0)]; }
   std::int64_t elements() const { return slab ? shape.elements() / shape[0] : shape.elements(); }
 };
@@ -54,6 +55,11 @@ struct StoredTwice {
   bool names(std::string_view one) const {
     return theirs.starts_with('*') ? one.ends_with(theirs.substr(1)) : one == theirs;
   }
+};
+
+/// A "model_type" of which a model of text is one part, whose settings lie under "text_config".
+struct HubWrapper {
+  std::string_view type, text;  // text: the part's own type, where it does not say
 };
 
 /// Whether a model's files hold a tensor of that name.
@@ -86,6 +92,10 @@ struct HubSpelling {
   /// What other programs, or other versions, store a tensor as: the first of them that is there counts where
   /// the tensor itself is not; null: there are none.
   std::vector<Theirs> (*other_ways)(const ModelConfig&, const Theirs&) = nullptr;
+  std::span<const HubWrapper> wrappers = {};
+  /// Of a wrapper's tensors: what one is called where the model of text stands alone; empty: it is no part of
+  /// that.
+  std::string (*text_name)(std::string_view their_name) = nullptr;
 };
 
 }  // namespace weft

@@ -32,6 +32,8 @@ class HubSettings {
     const auto found = object_.find(name);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
+  // Whether it is there, though it may be null.
+  bool says(const char* name) const { return object_.contains(name); }
   [[noreturn]] void refuse(const char* name, std::string_view expected) {
     const Json* value = find(name);
     fail(Kind::data, who_, ": \"", name, "\" is ", value ? value->dump().substr(0, 80) : "missing", ", ",

@@ -44,6 +44,10 @@ DEEPSEEK = dict(n_routed_experts=8, num_experts_per_tok=4, n_group=4, topk_group
                 num_nextn_predict_layers=0,  # newer versions say 1 otherwise, and store none
                 rope_scaling=dict(rope_type="yarn", factor=4.0, mscale=0.7, mscale_all_dim=1.3,
                                                                     original_max_position_embeddings=8, beta_fast=32.0, beta_slow=1.0))
+# It says that it guesses a further token, and stores nothing to guess it by.
+GLM = {name: DEEPSEEK[name] for name in ("n_routed_experts", "num_experts_per_tok", "n_group", "topk_group", "n_shared_experts", "moe_intermediate_size",
+                                         "routed_scaling_factor")} | dict(
+    head_dim=8, first_k_dense_replace=min(1, LAYERS - 1), attention_bias=pick(True, False), use_qk_norm=pick(True, False), rope_parameters=dict(rope_type="default", rope_theta=500.0))
 # No stretched angles: transformers 4.57 leaves out what DeepSeek's own program multiplies scores with then.
 DEEPSEEK2 = {**DEEPSEEK, "num_experts_per_tok": 2, "topk_method": pick("group_limited_greedy", "greedy"), "norm_topk_prob": False,
              "routed_scaling_factor": 1.5, "rope_scaling": None}
@@ -72,7 +76,22 @@ NEMOTRON = dict(vocab_size=WORDS, hidden_size=32, num_attention_heads=HEADS, num
                 intermediate_size=SMALL["intermediate_size"], max_position_embeddings=32, mamba_num_heads=pick(4, 2, 6), mamba_head_dim=pick(6, 4, 8),
                 n_groups=2, ssm_state_size=pick(5, 4, 8), conv_kernel=pick(4, 3, 2), n_routed_experts=8, moe_intermediate_size=pick(12, 20),
                 moe_shared_expert_intermediate_size=pick(16, 24), num_experts_per_tok=4, routed_scaling_factor=pick(2.5, 1.0), time_step_min=1e-30)
+# Layers that look through a window turn by angles of their own; of Exaone the others turn nothing.
+FOUR = {**SMALL, "num_hidden_layers": 4}
+TWO_KINDS = pick(["sliding_attention", "full_attention"] * 2, ["sliding_attention"] * 3 + ["full_attention"])
+TWO_ANGLES = lambda near, far: dict(sliding_attention=dict(rope_type="default", rope_theta=near), full_attention=far)
+GEMMA3 = dict(head_dim=8, query_pre_attn_scalar=pick(6, 8, 11), sliding_window=pick(5, 2, 9), layer_types=TWO_KINDS,
+              rope_parameters=TWO_ANGLES(500.0, pick(dict(rope_type="linear", rope_theta=2000.0, factor=8.0), dict(rope_type="default", rope_theta=500.0))))
+SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, patch_size=2, image_size=4,
+              vision_use_head=False)
+
 STATE, ATTENTION = "linear_attention", "full_attention"
+
+# What sees pictures, as small as it may be: weft passes it over.
+EYES = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=2, temporal_patch_size=1, spatial_merge_size=1,
+            num_position_embeddings=4)
+PIXTRAL = dict(model_type="pixtral", hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, patch_size=2, image_size=4,
+               rope_parameters=dict(rope_type="default", rope_theta=100.0))
 
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
@@ -85,6 +104,25 @@ MODELS = {
     "qwen2_window": (t.Qwen2ForCausalLM, t.Qwen2Config(**SMALL, use_sliding_window=True, sliding_window=4,
                                                        max_window_layers=1), dict(dtype=torch.float16)),
     "qwen3": (t.Qwen3ForCausalLM, t.Qwen3Config(**SMALL, head_dim=8, **turned(rope_type="default", rope_theta=1e6)), {}),
+    "phi3": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, head_dim=8, sliding_window=pick(5, None, 9),
+                                             **turned(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.75, 0.5, 1.0))), {}),
+    "smollm3": (t.SmolLM3ForCausalLM, t.SmolLM3Config(**{**SMALL, "num_hidden_layers": 4}, no_rope_layer_interval=pick(2, 4, 3),
+                                                      use_sliding_window=pick(True, False), sliding_window=pick(5, None)), dict(dtype=torch.bfloat16)),
+    "olmo2": (t.Olmo2ForCausalLM, t.Olmo2Config(**SMALL, **turned(rope_type="default", rope_theta=500.0)), {}),
+    "olmo3": (t.Olmo3ForCausalLM, t.Olmo3Config(**FOUR, sliding_window=pick(5, 2, 9), layer_types=TWO_KINDS,
+                                                rope_parameters=TWO_ANGLES(500.0, dict(**{**YARN, "rope_theta": 500.0}))), {}),
+    "exaone4": (t.Exaone4ForCausalLM, t.Exaone4Config(**FOUR, head_dim=8, sliding_window=pick(5, 2, 9), layer_types=TWO_KINDS, **turned(**LLAMA3)),
+                dict(dtype=torch.bfloat16)),
+    "exaone4_full": (t.Exaone4ForCausalLM, t.Exaone4Config(**SMALL, sliding_window=None, layer_types=["full_attention"] * LAYERS,
+                                                           **turned(rope_type="default", rope_theta=500.0)), dict(dtype=torch.float16)),
+    "gemma3_text": (t.Gemma3ForCausalLM, t.Gemma3TextConfig(**FOUR, **GEMMA3), dict(dtype=torch.bfloat16)),
+    "gemma3": (t.Gemma3ForConditionalGeneration, t.Gemma3Config(text_config=dict(model_type="gemma3_text", **FOUR, **GEMMA3), vision_config=SIGLIP,
+                                                                mm_tokens_per_image=4), dict(dtype=torch.bfloat16)),
+    "glm4": (t.Glm4ForCausalLM, t.Glm4Config(**SMALL, head_dim=8, attention_bias=pick(True, False),
+                                             rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
+    "granite": (t.GraniteForCausalLM, t.GraniteConfig(**SMALL, embedding_multiplier=pick(12.0, 6.0), attention_multiplier=pick(0.4, 0.015625),
+                                                      residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0), attention_bias=pick(True, False),
+                                                      mlp_bias=pick(True, False), **turned(rope_type="default", rope_theta=500.0)), {}),
     "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(**SMALL, num_local_experts=EXPERTS, num_experts_per_tok=2,
                                                       sliding_window=pick(None, 5)), {}),
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(**SMALL, **CHOSEN, shared_expert_intermediate_size=pick(16, 24),
@@ -100,6 +138,17 @@ MODELS = {
     "qwen3_5": (t.Qwen3_5ForCausalLM, t.Qwen3_5TextConfig(**NARROW, **NEXT, intermediate_size=SMALL["intermediate_size"]), {}),
     "qwen3_5_moe": (t.Qwen3_5MoeForCausalLM, t.Qwen3_5MoeTextConfig(**NARROW, **CHOSEN, **NEXT,
                                                                     shared_expert_intermediate_size=pick(16, 24)), dict(max_shard_size="60KB")),
+    "qwen3_5_moe_seeing": (t.Qwen3_5MoeForConditionalGeneration, t.Qwen3_5MoeConfig(
+        text_config=dict(**{**NARROW, **NEXT, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}, **CHOSEN,
+                         shared_expert_intermediate_size=pick(16, 24)), vision_config=dict(**EYES, out_hidden_size=32)),
+        dict(save_original_format=False)),  # all experts of a layer in two tensors, as it is published
+    "qwen3_5_seeing": (t.Qwen3_5ForConditionalGeneration, t.Qwen3_5Config(
+        text_config=dict(**NARROW, **NEXT, intermediate_size=SMALL["intermediate_size"], tie_word_embeddings=True), tie_word_embeddings=True,
+        vision_config=dict(**EYES, out_hidden_size=32)), dict(dtype=torch.bfloat16)),
+    "mistral3": (t.Mistral3ForConditionalGeneration, t.Mistral3Config(
+        text_config=dict(model_type="mistral", **SMALL, head_dim=8, sliding_window=None), vision_config=PIXTRAL, spatial_merge_size=1,
+        tie_word_embeddings=False), {}),
+    "glm4_moe": (t.Glm4MoeForCausalLM, t.Glm4MoeConfig(**SMALL, **GLM), dict(max_shard_size="30KB")),
     "nemotron_h": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, layers_block_type=pick([STATE, "moe", ATTENTION, "mlp"],
                                                                                                  [STATE, "mlp", STATE, "mlp", ATTENTION])), {}),
     "nemotron_h_latent": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, **pick(dict(n_group=4, topk_group=2), {}), moe_latent_size=pick(8, 16),
@@ -128,7 +177,7 @@ def randomize(model, name):
     for path, p in model.named_parameters():
         noise = torch.randn(p.shape, generator=noises)
         gain = p.dim() == 1 and path.endswith("weight")
-        from_zero = name == "gemma" or name.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in path
+        from_zero = name.startswith("gemma") or name.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in path
         wide = 1.0 if "conv1d" in path else 0.3  # or values are so small that their norm makes much of rounding
         p.data = (0.0 if from_zero or not gain else 1.0) + (0.2 if p.dim() == 1 else wide) * noise
     for path, b in model.named_buffers():

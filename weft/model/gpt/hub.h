@@ -14,6 +14,14 @@ enum class GptType : std::uint8_t {
   qwen2,
   qwen3,
   gemma,
+  gemma3_text,
+  phi3,
+  smollm3,
+  olmo2,
+  olmo3,
+  exaone4,
+  glm4,
+  granite,
   qwen3_5_text,
   mixtral,
   qwen2_moe,
@@ -22,14 +30,58 @@ enum class GptType : std::uint8_t {
   gpt_oss,
   qwen3_next,
   qwen3_5_moe_text,
+  glm4_moe,
   nemotron_h,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 17> gpt_types{
-    "gpt2",       "llama",       "mistral",    "qwen2", "qwen3",   "gemma",      "qwen3_5_text",
-    "mixtral",    "qwen2_moe",   "qwen3_moe",  "olmoe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text",
-    "nemotron_h", "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 26> gpt_types{"gpt2",         "llama",
+                                                            "mistral",      "qwen2",
+                                                            "qwen3",        "gemma",
+                                                            "gemma3_text",  "phi3",
+                                                            "smollm3",      "olmo2",
+                                                            "olmo3",        "exaone4",
+                                                            "glm4",         "granite",
+                                                            "qwen3_5_text", "mixtral",
+                                                            "qwen2_moe",    "qwen3_moe",
+                                                            "olmoe",        "gpt_oss",
+                                                            "qwen3_next",   "qwen3_5_moe_text",
+                                                            "glm4_moe",     "nemotron_h",
+                                                            "deepseek_v3",  "deepseek_v2"};
+/// What transformers calls a type's class, and what goes without saying there.
+struct GptWays {
+  std::string_view class_name;
+  double base = 10000, epsilon = 1e-6;
+  bool tied = false;
+};
+inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
+    {{"GPT2LMHeadModel"},
+     {"LlamaForCausalLM"},
+     {"MistralForCausalLM"},
+     {"Qwen2ForCausalLM"},
+     {"Qwen3ForCausalLM"},
+     {.class_name = "GemmaForCausalLM", .tied = true},
+     {.class_name = "Gemma3ForCausalLM", .base = 1e6, .tied = true},
+     {.class_name = "Phi3ForCausalLM", .epsilon = 1e-5},
+     {.class_name = "SmolLM3ForCausalLM", .base = 2e6, .tied = true},
+     {.class_name = "Olmo2ForCausalLM", .epsilon = 1e-5},
+     {.class_name = "Olmo3ForCausalLM", .base = 500000, .epsilon = 1e-5},
+     {.class_name = "Exaone4ForCausalLM", .epsilon = 1e-5},
+     {.class_name = "Glm4ForCausalLM", .epsilon = 1.5625e-7},
+     {"GraniteForCausalLM"},
+     {"Qwen3_5ForCausalLM"},
+     {.class_name = "MixtralForCausalLM", .base = 1e6, .epsilon = 1e-5},
+     {"Qwen2MoeForCausalLM"},
+     {"Qwen3MoeForCausalLM"},
+     {.class_name = "OlmoeForCausalLM", .epsilon = 1e-5},
+     {.class_name = "GptOssForCausalLM", .base = 150000, .epsilon = 1e-5},
+     {"Qwen3NextForCausalLM"},
+     {"Qwen3_5MoeForCausalLM"},
+     {.class_name = "Glm4MoeForCausalLM", .epsilon = 1e-5},
+     {"NemotronHForCausalLM"},
+     {"DeepseekV3ForCausalLM"},
+     {"DeepseekV2ForCausalLM"}}};
+constexpr const GptWays& ways_of(GptType type) { return gpt_ways[std::size_t(type)]; }
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Experts in Mixtral's words: their number is local, and weights are a softmax over the chosen.
@@ -39,17 +91,53 @@ constexpr bool remembers(GptType type) {
   return type == GptType::qwen3_next || type == GptType::qwen3_5_text || type == GptType::qwen3_5_moe_text;
 }
 /// Gains of norms are stored around zero.
-constexpr bool centers_gains(GptType type) { return type == GptType::gemma || remembers(type); }
+constexpr bool is_gemma_type(GptType type) { return type == GptType::gemma || type == GptType::gemma3_text; }
+constexpr bool centers_gains(GptType type) { return is_gemma_type(type) || remembers(type); }
+/// Norms stand behind attention and MLPs, or around them.
+constexpr bool norms_behind(GptType type) {
+  return type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::exaone4;
+}
+constexpr bool norms_around(GptType type) { return type == GptType::gemma3_text || type == GptType::glm4; }
+/// Layers that look through a window turn by angles of their own.
+constexpr bool turns_by_layer(GptType type) { return type == GptType::olmo3 || type == GptType::gemma3_text; }
 /// A shared expert with a gate beside the others.
 constexpr bool has_shared_gate(GptType type) { return type == GptType::qwen2_moe || remembers(type); }
-/// Latent attention, and layers without experts that stand first.
+/// A part of each head turns.
+constexpr bool turns_partly(GptType type) {
+  return type == GptType::phi3 || type == GptType::glm4 || type == GptType::glm4_moe || remembers(type);
+}
+/// Looks through one window in all layers, or in those that a list names.
+constexpr bool slides_everywhere(GptType type) {
+  return type == GptType::mistral || type == GptType::mixtral || type == GptType::phi3;
+}
+constexpr bool slides_by_layer(GptType type) {
+  return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::smollm3 ||
+         type == GptType::qwen2_moe || type == GptType::qwen3_moe || type == GptType::gpt_oss ||
+         type == GptType::exaone4 || turns_by_layer(type);
+}
+/// Experts in DeepSeek's words, of which layers without any stand first.
+constexpr bool says_as_deepseek(GptType type) {
+  return type == GptType::glm4_moe || type >= GptType::deepseek_v3;
+}
+/// Latent attention.
 constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; }
 /// The last two: of DeepSeek's further tokens.
 inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
                                                               {"*.embed_tokens.weight", "embedding.words"},
                                                               {"*.shared_head.head.weight", "output.words"}}};
+inline constexpr std::array<HubWrapper, 4> gpt_wrappers{{{"qwen3_5", "qwen3_5_text"},
+                                                         {"qwen3_5_moe", "qwen3_5_moe_text"},
+                                                         {"mistral3", "mistral"},
+                                                         {"gemma3", "gemma3_text"}}};
 GptType gpt_type(std::string_view word);
 
+/// Which layers look through a window; of some types, which of them turn nothing.
+void read_hub_window(ModelConfig& model, GptType type, HubSettings& settings);
+/// Bases, scaling, and which channels and layers turn.
+void read_hub_rotary(ModelConfig& model, GptType type, HubSettings& settings);
+constexpr bool turns_in(const RotaryConfig& rotary, int layer) {
+  return rotary.skip_every == 0 || (layer + 1) % rotary.skip_every != 0;
+}
 /// What such a type says of its experts; layers and widths are read already.
 void read_hub_experts(ModelConfig& model, GptType type, HubSettings& settings);
 /// Latent attention and the rest of DeepSeek's settings.
@@ -64,8 +152,30 @@ void read_nemotron_h(ModelConfig& model, HubSettings& settings);
 void read_hub_groups(RouterConfig& router, int best, HubSettings& settings);
 /// The weights of the chosen are divided by their sum, but that of one alone is not.
 void check_hub_weights(const RouterConfig& router, HubSettings& settings);
+/// Whether any layer looks through a window, and whether all do.
+bool has_window(const ModelConfig& model);
+bool all_windowed(const ModelConfig& model);
+/// Whether a part of each head turns, and whether some layers turn nothing.
+bool turns_a_part(const ModelConfig& model);
+bool skips(const ModelConfig& model);
+/// Whether scores are scaled otherwise than by their channels.
+bool scales_scores(const ModelConfig& model);
+/// Angles of layers that look through a window are dropped where they are those of the others.
+void drop_idle_angles(ModelConfig& model);
+/// Why no type that weft writes has norms there; empty where type_of_norms has them.
+std::string_view no_norms_elsewhere(const ModelConfig& model);
+GptType type_of_norms(const ModelConfig& model);
+/// Whether embeddings, scores, logits or what layers add are multiplied, and why Granite does not do so.
+bool has_multipliers(const ModelConfig& model);
+std::string_view no_granite(const ModelConfig& model);
+/// Settings of layers whose norms stand elsewhere, and of Granite.
+void write_hub_norms(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
+/// Experts that are chosen by sigmoids, behind attention that is not latent.
+bool has_glm_experts(const ModelConfig& model);
+/// The same of such a model, which GLM-4.5 alone is.
+std::string_view no_glm4_moe(const ModelConfig& model);
 /// The same of a model with attention sinks, which gpt-oss alone has.
 std::string_view no_gpt_oss(const ModelConfig& model);
 /// The same of a model with layers that remember, which Qwen3-Next and Qwen 3.5 alone have.
@@ -88,7 +198,9 @@ std::vector<Recipe> gpt_recipes(const ModelConfig& model, std::string_view type)
 bool is_known_gpt_table(std::string_view their_name);
 bool is_unmade_part_of_gpt(std::string_view type, std::string_view their_name);
 ModelConfig plain_gpt(ModelConfig model);
-/// Nemotron-H is stored in more than one way.
+/// What stands under "language_model" there, wherever that stands.
+std::string text_name_of_gpt(std::string_view their_name);
+/// Nemotron-H and mixtures of experts are stored in more than one way.
 std::vector<Theirs> other_ways_of_gpt(const ModelConfig& model, const Theirs& theirs);
 /// And says that it guesses further tokens where its files have nothing to guess them by.
 void settle_gpt(ModelConfig& model, const IsStored& stored);

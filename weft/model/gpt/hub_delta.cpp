@@ -28,14 +28,6 @@ std::vector<int> read_layers(int layers, HubSettings& s) {
   return out;
 }
 
-// Theirs has no angles for an odd number of channels.
-void must_turn_in_pairs(const ModelConfig& m, const HubSettings& s) {
-  const auto turning = std::int64_t(double(m.channels) * m.rotary.percent);
-  if (m.rotary.percent > 1 || turning < 2 || turning % 2 != 0)
-    fail(Kind::data, s.who(), ": \"partial_rotary_factor\" is ", m.rotary.percent, ", and of heads of ",
-         m.channels, " channels weft turns an even number and no more than all");
-}
-
 std::string_view no_such_experts_there(const ExpertsConfig& x) {
   if (x.count == 0) return "";
   if (x.router.score != RouterScore::softmax || x.router.expert_bias || x.router.groups > 0 ||
@@ -51,7 +43,6 @@ std::string_view no_such_experts_there(const ExpertsConfig& x) {
 
 void read_hub_delta(ModelConfig& m, GptType type, HubSettings& s) {
   m.norm_centered_gain = m.attention_gate = true;
-  must_turn_in_pairs(m, s);
   s.must_be("hidden_act", "silu");
   s.must_be("use_sliding_window", false);
   if (type != GptType::qwen3_next) {
@@ -83,7 +74,6 @@ std::string_view no_qwen3_next(const ModelConfig& m) {
 
 void write_hub_delta(ordered_json& out, const ModelConfig& m) {
   const DeltaConfig& d = m.delta;
-  out["partial_rotary_factor"] = m.rotary.percent;
   out["linear_num_key_heads"] = d.key_heads;
   out["linear_num_value_heads"] = d.value_heads;
   out["linear_key_head_dim"] = d.key_channels;

@@ -15,7 +15,7 @@ bool is_qwen(GptType type) {
 
 // transformers 5 writes Qwen3-MoE's number under Mixtral's name; published files have the other.
 std::int64_t experts_in(GptType type, HubSettings& s) {
-  if (is_deepseek(type)) return s.size("n_routed_experts", most_experts);
+  if (says_as_deepseek(type)) return s.size("n_routed_experts", most_experts);
   const bool local = says_as_mixtral(type);
   const char* const usual = local ? "num_local_experts" : "num_experts";
   const char* const other = local ? "num_experts" : "num_local_experts";
@@ -36,18 +36,18 @@ void read_layers(ModelConfig& m, GptType type, HubSettings& s) {
         if (one.get<std::uint64_t>() < std::uint64_t(m.layers)) m.experts.layers[one.get<std::size_t>()] = 0;
       }
   }
-  if (is_deepseek(type)) {
+  if (says_as_deepseek(type)) {
     s.must_be("moe_layer_freq", 1);
-    const std::int64_t usual = type == GptType::deepseek_v3 ? 3 : 0;
+    const std::int64_t usual = type == GptType::deepseek_v3 ? 3 : type == GptType::glm4_moe ? 1 : 0;
     const std::int64_t dense = s.whole("first_k_dense_replace", usual, HubSettings::most_layers);
     for (int layer = 0; layer < m.layers && layer < dense; ++layer) m.experts.layers[std::size_t(layer)] = 0;
   }
 }
 
-void read_sigmoid_router(RouterConfig& router, HubSettings& s) {
+void read_sigmoid_router(RouterConfig& router, GptType type, HubSettings& s) {
   router.score = RouterScore::sigmoid;
   router.expert_bias = true;
-  router.scaling = s.positive("routed_scaling_factor", 2.5);
+  router.scaling = s.positive("routed_scaling_factor", type == GptType::deepseek_v3 ? 2.5 : 1);
   s.must_be("scoring_func", "sigmoid");
   s.must_be("topk_method", "noaux_tc");
   check_hub_weights(router, s);
@@ -69,6 +69,13 @@ void read_scaled_softmax_router(RouterConfig& router, HubSettings& s) {
 void read_softmax_router(RouterConfig& router, GptType type, HubSettings& s) {
   // Softmax over all, of which the chosen are scaled to a sum of 1, is softmax over the chosen.
   router.softmax_first = !says_as_mixtral(type) && !s.yes("norm_topk_prob", type == GptType::qwen3_next);
+}
+
+// Newer versions of transformers have another name for it.
+void read_further(ModelConfig& m, HubSettings& s) {
+  const char* const name =
+      s.find("num_nextn_predict_layers") != nullptr ? "num_nextn_predict_layers" : "num_mtp_layers";
+  m.ahead.depths = int(s.whole(name, 0, most_depths));
 }
 
 // Settings of training: they change no logit.
@@ -112,13 +119,13 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
     x.shared_hidden = s.size("shared_expert_intermediate_size", HubSettings::widest);
     x.shared_gate = true;
   }
-  if (is_deepseek(type)) {
-    const std::int64_t usual = type == GptType::deepseek_v3 ? 1 : 2;
+  if (says_as_deepseek(type)) {
+    const std::int64_t usual = type == GptType::deepseek_v2 ? 2 : 1;
     x.shared_hidden = s.whole("n_shared_experts", usual, most_experts) * x.ffn_hidden;
   }
   read_layers(m, type, s);
-  if (type == GptType::deepseek_v3)
-    read_sigmoid_router(x.router, s);
+  if (type == GptType::deepseek_v3 || type == GptType::glm4_moe)
+    read_sigmoid_router(x.router, type, s);
   else if (type == GptType::deepseek_v2)
     read_scaled_softmax_router(x.router, s);
   else if (type == GptType::qwen3_5_moe_text)
@@ -126,6 +133,7 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
   else
     read_softmax_router(x.router, type, s);
   if (type == GptType::olmoe) s.must_be_absent("clip_qkv");
+  if (says_as_deepseek(type)) read_further(m, s);
   pass_over(s);
   const bool none = std::ranges::count(x.layers, 1) == 0;
   if (none) x = {};
@@ -161,7 +169,6 @@ void read_hub_latent(ModelConfig& m, HubSettings& s) {
   // transformers gives the norms of latents an epsilon of their own.
   if (m.norm_epsilon != 1e-6)
     s.refuse("rms_norm_eps", "weft can only compute 1e-6 here, which norms of latents have");
-  m.ahead.depths = int(s.whole("num_nextn_predict_layers", 0, most_depths));
 }
 
 }  // namespace weft

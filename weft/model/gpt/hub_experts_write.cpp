@@ -24,7 +24,7 @@ int dense_first(const ModelConfig& m) {
 
 std::string_view no_softmax_experts(const ModelConfig& m, GptType type) {
   const ExpertsConfig& x = m.experts;
-  if (x.router.score != RouterScore::softmax) return "experts chosen by sigmoids, without latent attention";
+  if (x.router.score != RouterScore::softmax) return "experts chosen by roots, without latent attention";
   if (x.router.expert_bias) return "an expert bias, without latent attention";
   if (x.router.groups > 0) return "experts in groups, without latent attention";
   if (x.router.scaling != 1) return "weights of experts that are scaled, without latent attention";
@@ -63,7 +63,43 @@ std::string_view no_deepseek(const ModelConfig& m, GptType type) {
   return "";
 }
 
+void write_experts_as_deepseek(ordered_json& out, const ModelConfig& m) {
+  const ExpertsConfig& x = m.experts;
+  const bool some = x.count > 0;
+  out["first_k_dense_replace"] = dense_first(m);
+  out["n_routed_experts"] = some ? x.count : 8;
+  out["n_shared_experts"] = some ? x.shared_hidden / x.ffn_hidden : 1;
+  out["num_experts_per_tok"] = some ? x.router.chosen : 2;
+  out["moe_intermediate_size"] = some ? x.ffn_hidden : m.ffn_hidden;
+  out["n_group"] = std::max(x.router.groups, 1);
+  out["topk_group"] = std::max(x.router.groups_kept, 1);
+  out["routed_scaling_factor"] = x.router.scaling;
+  out["norm_topk_prob"] = !some || x.router.chosen > 1;
+}
+
 }  // namespace
+
+bool has_glm_experts(const ModelConfig& m) {
+  return m.experts.count > 0 && m.experts.router.score == RouterScore::sigmoid && !m.latent.on &&
+         !m.delta.on && !m.hybrid.on() && m.sink == Sink::none && m.positions == Positions::rotary;
+}
+
+std::string_view no_glm4_moe(const ModelConfig& m) {
+  const ExpertsConfig& x = m.experts;
+  if (!x.router.expert_bias) return "experts chosen by sigmoids without an expert bias";
+  if (m.linear_bias) return "experts or latent attention with biases";
+  if (m.qk_norm_whole) return "experts chosen by sigmoids, with norms of whole queries and keys";
+  if (has_window(m)) return "experts chosen by sigmoids, with a window";
+  if (x.latent > 0) return "experts that work on fewer channels";
+  if (x.shared_gate) return "experts chosen by sigmoids, with a gate of the shared expert";
+  if (x.shared_hidden % x.ffn_hidden != 0)
+    return "experts chosen by sigmoids, with a shared expert that is not a multiple as wide as the others";
+  if (x.router.groups > 0 && x.router.chosen / x.router.groups_kept != 2)
+    return "groups of experts that are compared by other than their best two";
+  if (dense_first(m) < 0)
+    return "experts chosen by sigmoids, with layers without experts behind some that have them";
+  return "";
+}
 
 std::string_view no_gpt_oss(const ModelConfig& m) {
   const ExpertsConfig& x = m.experts;
@@ -85,6 +121,7 @@ std::string_view no_gpt_oss(const ModelConfig& m) {
 
 GptType type_of_experts(const ModelConfig& m) {
   const bool softmax = m.experts.count > 0 && m.experts.router.score == RouterScore::softmax;
+  if (has_glm_experts(m)) return GptType::glm4_moe;
   if (m.latent.on) return softmax ? GptType::deepseek_v2 : GptType::deepseek_v3;
   if (m.qk_norm_whole) return GptType::olmoe;
   if (m.qk_norm) return GptType::qwen3_moe;
@@ -97,6 +134,11 @@ std::string_view no_such_experts(const ModelConfig& m, GptType type) {
 }
 
 void write_hub_experts(ordered_json& out, const ModelConfig& m, GptType type) {
+  if (type == GptType::glm4_moe) {
+    out["use_qk_norm"] = m.qk_norm;
+    out["num_nextn_predict_layers"] = m.ahead.depths;
+    return write_experts_as_deepseek(out, m);
+  }
   const ExpertsConfig& x = m.experts;
   out[says_as_mixtral(type) ? "num_local_experts" : "num_experts"] = x.count;
   out["num_experts_per_tok"] = x.router.chosen;
@@ -122,8 +164,6 @@ void write_hub_experts(ordered_json& out, const ModelConfig& m, GptType type) {
 
 void write_hub_latent(ordered_json& out, const ModelConfig& m, GptType type) {
   const LatentConfig& l = m.latent;
-  const ExpertsConfig& x = m.experts;
-  const bool some = x.count > 0;
   out["num_key_value_heads"] = m.heads;
   out["head_dim"] = l.turned_channels;
   out["q_lora_rank"] = l.query_rank > 0 ? ordered_json(l.query_rank) : ordered_json();
@@ -131,17 +171,10 @@ void write_hub_latent(ordered_json& out, const ModelConfig& m, GptType type) {
   out["qk_nope_head_dim"] = l.plain_channels;
   out["qk_rope_head_dim"] = l.turned_channels;
   out["v_head_dim"] = l.value_channels;
-  out["first_k_dense_replace"] = dense_first(m);
   out["moe_layer_freq"] = 1;
-  out["n_routed_experts"] = some ? x.count : 8;
-  out["n_shared_experts"] = some ? x.shared_hidden / x.ffn_hidden : 1;
-  out["num_experts_per_tok"] = some ? x.router.chosen : 2;
-  out["moe_intermediate_size"] = some ? x.ffn_hidden : m.ffn_hidden;
-  out["n_group"] = std::max(x.router.groups, 1);
-  out["topk_group"] = std::max(x.router.groups_kept, 1);
-  out["routed_scaling_factor"] = x.router.scaling;
+  write_experts_as_deepseek(out, m);
   if (type == GptType::deepseek_v2) {
-    out["topk_method"] = x.router.groups > 0 ? "group_limited_greedy" : "greedy";
+    out["topk_method"] = m.experts.router.groups > 0 ? "group_limited_greedy" : "greedy";
     out["norm_topk_prob"] = false;
     return;
   }
@@ -149,7 +182,6 @@ void write_hub_latent(ordered_json& out, const ModelConfig& m, GptType type) {
   out["rope_interleave"] = true;
   out["scoring_func"] = "sigmoid";
   out["topk_method"] = "noaux_tc";
-  out["norm_topk_prob"] = true;
   if (m.ahead.depths > 0) out["num_nextn_predict_layers"] = m.ahead.depths;
 }
 

@@ -11,7 +11,6 @@ constexpr std::string_view letters = "M*-E";
 constexpr std::int64_t most_experts = 1 << 16;
 /// By which what guesses a further token begins.
 constexpr const char* first_of_further = "mtp.layers.0.eh_proj.weight";
-constexpr std::string_view trunk = "backbone.";
 
 /// transformers has renamed two of its words.
 char letter_of(const HubSettings::Json& word) {
@@ -188,36 +187,12 @@ void read_nemotron_h(ModelConfig& m, HubSettings& s) {
   pass_over(s);
 }
 
-// As published, and as transformers saves it, all begins with "backbone." and experts are apart. In memory
-// transformers calls it "model", and has all of a layer's experts in two tensors, which others write as it
-// is.
-std::vector<Theirs> other_ways_of_gpt(const ModelConfig& m, const Theirs& theirs) {
-  if (!m.hybrid.on()) return {};
-  std::vector<Theirs> out;
-  const auto with_name = [&](const Theirs& as, std::string name) {
-    out.push_back(as);
-    out.back().name = std::move(name);
-    if (out.back().name.starts_with(trunk)) {
-      out.push_back(out.back());
-      out.back().name.replace(0, trunk.size(), "model.");
-    }
-  };
-  with_name(theirs, theirs.name);
-  constexpr std::string_view experts = ".mixer.experts.", end = ".weight";
-  const std::size_t at = theirs.name.find(experts);
-  if (at == std::string::npos) return out;
-  const std::size_t number = at + experts.size(), dot = theirs.name.find('.', number);
-  Theirs slab = theirs;
-  slab.slab = std::stoll(theirs.name.substr(number, dot - number));
-  slab.shape = {m.experts.count, theirs.shape[0], theirs.shape[1]};
-  with_name(slab, theirs.name.substr(0, number) +
-                      theirs.name.substr(dot + 1, theirs.name.size() - dot - 1 - end.size()));
-  return out;
-}
-
-// transformers writes such a model without them.
+// transformers writes models without them, whatever config.json says.
 void settle_gpt(ModelConfig& m, const IsStored& stored) {
-  if (!m.hybrid.on() || m.ahead.depths == 0 || stored(first_of_further)) return;
+  if (m.ahead.depths == 0) return;
+  const std::string first =
+      m.hybrid.on() ? first_of_further : text("model.layers.", m.layers, ".eh_proj.weight");
+  if (stored(first)) return;
   m.ahead.depths = 0;
   m.hybrid.ahead.clear();
 }

@@ -1,129 +1,13 @@
 // Reading: what is missing has the default of its type, what weft cannot compute is refused by name.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "weft/model/gpt/hub.h"
 #include "weft/model/hub_settings.h"
 
 namespace weft {
 namespace {
-
-bool slides_everywhere(GptType type) { return type == GptType::mistral || type == GptType::mixtral; }
-bool slides_by_layer(GptType type) {
-  return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::qwen2_moe ||
-         type == GptType::qwen3_moe || type == GptType::gpt_oss;
-}
-
-void read_yarn(RotaryConfig& rotary, HubSettings& s) {
-  rotary.scaling = RotaryScaling::yarn;
-  rotary.factor = s.positive("factor", 1);
-  rotary.beta_fast = s.positive("beta_fast", 32);
-  rotary.beta_slow = s.positive("beta_slow", 1);
-  rotary.whole_channels = s.yes("truncate", true);
-  if (s.find("mscale") != nullptr && s.find("mscale_all_dim") != nullptr) {
-    rotary.mscale = s.positive("mscale", 1);
-    rotary.mscale_all = s.positive("mscale_all_dim", 0);
-  } else if (s.find("mscale_all_dim") != nullptr) {
-    s.refuse("mscale", "expected a number beside mscale_all_dim");
-  }
-  const double usual = rotary.factor <= 1 ? 1 : 0.1 * std::log(rotary.factor) + 1;
-  if (std::abs(s.number("attention_factor", usual) - usual) > 1e-6)
-    s.refuse("attention_factor", text("weft can only compute ", usual, " with this factor"));
-}
-
-double usual_base(GptType type) {
-  if (type == GptType::gpt_oss) return 150000;
-  return type == GptType::mixtral ? 1e6 : 10000;
-}
-
-/// Of each head, the part that turns.
-void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double otherwise) {
-  if (!remembers(type)) return s.must_be("partial_rotary_factor", 1.0);
-  rotary.percent = s.positive("partial_rotary_factor", otherwise);
-}
-
-/// What goes without saying there.
-HubSettings::Json stretched_for_gpt_oss() {
-  return {{"rope_type", "yarn"}, {"factor", 32.0},    {"beta_fast", 32.0},
-          {"beta_slow", 1.0},    {"truncate", false}, {"original_max_position_embeddings", 4096U}};
-}
-
-// "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
-void read_rotary(ModelConfig& model, GptType type, HubSettings& outer) {
-  RotaryConfig& rotary = model.rotary;
-  model.positions = Positions::rotary;
-  rotary.base = outer.positive("rope_theta", usual_base(type));
-  read_percent(rotary, type, outer, 0.25);
-  const HubSettings::Json* scaling = outer.find("rope_parameters");
-  if (scaling == nullptr) scaling = outer.find("rope_scaling");
-  const HubSettings::Json usual = stretched_for_gpt_oss();
-  if (scaling == nullptr && type == GptType::gpt_oss) scaling = &usual;
-  if (scaling == nullptr) return;
-  const std::string who = outer.who() + ": rope scaling";
-  if (!scaling->is_object()) fail(Kind::data, who, ": ", scaling->type_name(), ", expected an object");
-  HubSettings s(*scaling, who);
-  rotary.base = s.positive("rope_theta", rotary.base);
-  read_percent(rotary, type, s, rotary.percent);
-  const std::string kind = s.word("rope_type", s.word("type", "default"));
-  rotary.original_positions =
-      s.size_or("original_max_position_embeddings", outer.size("max_position_embeddings"));
-  if (kind == "linear") {
-    rotary.scaling = RotaryScaling::linear;
-    rotary.factor = s.positive("factor", 1);
-  } else if (kind == "llama3") {
-    rotary.scaling = RotaryScaling::llama3;
-    rotary.factor = s.positive("factor", 8);
-    rotary.low = s.positive("low_freq_factor", 1);
-    rotary.high = s.positive("high_freq_factor", 4);
-    if (!(rotary.low < rotary.high)) s.refuse("high_freq_factor", "expected more than low_freq_factor");
-  } else if (kind == "yarn") {
-    read_yarn(rotary, s);
-  } else if (kind != "default") {
-    s.refuse(s.find("rope_type") != nullptr ? "rope_type" : "type",
-             "weft knows default, linear, llama3 and yarn");
-  }
-  // Of a picture's places, which a text has none of.
-  for (const char* name : {"mrope_section", "mrope_interleaved"})
-    if (remembers(type)) (void)s.find(name);
-  if (const auto other = s.unasked(); !other.empty())
-    fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
-}
-
-/// transformers writes 0 where no layer looks through one.
-std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
-  const HubSettings::Json* found = s.find("sliding_window");
-  return found != nullptr && *found == 0 ? 0 : s.size_or("sliding_window", otherwise);
-}
-
-// Which layers look through the window: Qwen's first ones see everything, or a list says it.
-void read_window(ModelConfig& model, GptType type, HubSettings& s) {
-  const bool everywhere = slides_everywhere(type), can = everywhere || slides_by_layer(type);
-  const HubSettings::Json* types = s.find("layer_types");
-  const bool in_turn = type == GptType::gpt_oss,
-             on = everywhere || in_turn || s.yes("use_sliding_window", false);
-  const std::int64_t window = read_width(s, in_turn ? 128 : everywhere ? 0 : 4096);
-  const std::int64_t full = s.size_or("max_window_layers", 28);
-  if (!can || !on || window == 0) {
-    if (types != nullptr)
-      for (const HubSettings::Json& one : *types)
-        if (one != "full_attention") s.refuse("layer_types", "but no window is switched on");
-    return;
-  }
-  model.window = window;
-  if (types == nullptr) {
-    if (everywhere) return;
-    for (int layer = 0; layer < model.layers; ++layer)
-      model.window_layers.push_back(in_turn ? layer % 2 == 0 : layer >= full);
-    return;
-  }
-  if (!types->is_array() || std::ssize(*types) != model.layers)
-    s.refuse("layer_types", text("expected a list of ", model.layers, " words"));
-  for (const HubSettings::Json& one : *types) {
-    if (one != "sliding_attention" && one != "full_attention")
-      s.refuse("layer_types", "weft knows full_attention and sliding_attention");
-    model.window_layers.push_back(one == "sliding_attention");
-  }
-}
 
 void read_gpt2(ModelConfig& m, HubSettings& s) {
   m.layers = int(s.size("n_layer", HubSettings::most_layers));
@@ -150,69 +34,125 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
     m.qkv_bias = m.linear_bias = true;
     return;
   }
+  if (type == GptType::glm4_moe || type == GptType::glm4) {
+    m.qkv_bias = s.yes("attention_bias", type == GptType::glm4);
+    return;
+  }
+  if (type == GptType::phi3)  // transformers has none, and the model's own program only these
+    for (const char* name : {"attention_bias", "mlp_bias", "lm_head_bias"}) s.must_be(name, false);
   if (slides_everywhere(type) || type == GptType::qwen2 || type == GptType::qwen2_moe) return;
   const bool attention = s.yes("attention_bias", false);
   if (type == GptType::deepseek_v2) s.must_be("mlp_bias", false);
-  const bool mlp = type == GptType::llama && s.yes("mlp_bias", false);
+  const bool both = type == GptType::llama || type == GptType::smollm3 || type == GptType::granite;
+  const bool mlp = both && s.yes("mlp_bias", false);
   if (attention != mlp) s.refuse("attention_bias", "weft has biases in attention and MLP, or in neither");
   m.qkv_bias = m.linear_bias = attention;
 }
 
-void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
-  if (is_deepseek(type)) return;
-  const bool may_lack = type == GptType::llama || type == GptType::olmoe;
-  m.groups = int(may_lack ? s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads)
-                          : s.size("num_key_value_heads", HubSettings::most_heads));
-  const bool own_width = type == GptType::qwen3 || type == GptType::gemma;
-  if (remembers(type)) {
-    m.channels = s.size_or("head_dim", 256, HubSettings::widest / 16);
-    return;
-  }
-  m.channels = own_width ? s.size("head_dim", HubSettings::widest / 16)
-                         : s.size_or("head_dim", 0, HubSettings::widest / 16);
+/// Of key groups, where nothing is said of them; 0: they are always said.
+int usual_groups(const ModelConfig& m, GptType type, const HubSettings& s) {
+  if (type == GptType::glm4) return 2;
+  if (type == GptType::gemma3_text) return 4;
+  if (type == GptType::smollm3) return s.says("num_key_value_heads") ? m.heads : 4;
+  const bool all = type == GptType::llama || type == GptType::olmoe || type == GptType::phi3 ||
+                   type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::granite;
+  return all ? m.heads : 0;
 }
 
-double usual_epsilon(GptType type) {
-  return type == GptType::mixtral || type == GptType::olmoe || type == GptType::gpt_oss ? 1e-5 : 1e-6;
+/// Of a head's channels likewise; none: hidden / heads.
+std::optional<std::int64_t> usual_channels(GptType type) {
+  if (remembers(type) || type == GptType::gemma3_text) return 256;
+  if (type == GptType::glm4) return 128;
+  return std::nullopt;
+}
+
+void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
+  if (is_deepseek(type)) return;
+  const int groups = usual_groups(m, type, s);
+  m.groups = int(groups > 0 ? s.size_or("num_key_value_heads", groups, HubSettings::most_heads)
+                            : s.size("num_key_value_heads", HubSettings::most_heads));
+  constexpr std::int64_t widest = HubSettings::widest / 16;
+  const bool own_width = type == GptType::qwen3 || type == GptType::gemma;
+  m.channels = own_width ? s.size("head_dim", widest)
+                         : s.size_or("head_dim", usual_channels(type).value_or(0), widest);
+}
+
+bool has_whole_norms(GptType type) {
+  return type == GptType::olmoe || type == GptType::olmo2 || type == GptType::olmo3;
+}
+
+bool has_head_norms(GptType type, HubSettings& s) {
+  if (type == GptType::glm4_moe) return s.yes("use_qk_norm", false);
+  return type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::gemma3_text ||
+         type == GptType::exaone4 || has_whole_norms(type) || remembers(type);
+}
+
+/// What Gemma 3's config.json leaves out where pictures are seen too, the others' must say.
+void read_sizes(ModelConfig& m, GptType type, HubSettings& s) {
+  const bool gemma3 = type == GptType::gemma3_text;
+  const auto size = [&](const char* name, std::int64_t usual, std::int64_t greatest) {
+    return gemma3 ? s.size_or(name, usual, greatest) : s.size(name, greatest);
+  };
+  m.layers = int(size("num_hidden_layers", 26, HubSettings::most_layers));
+  m.hidden = size("hidden_size", 2304, HubSettings::widest);
+  m.heads = int(size("num_attention_heads", 8, HubSettings::most_heads));
+  m.ffn_hidden = size(type == GptType::qwen3_5_moe_text ? "moe_intermediate_size" : "intermediate_size", 9216,
+                      HubSettings::widest);
+  m.max_positions = size("max_position_embeddings", 131072, HubSettings::most);
+  if (gemma3) m.vocabulary = 262208;
+}
+
+void read_gemma(ModelConfig& m, GptType type, HubSettings& s) {
+  // transformers computes the tanh form whatever the older of the two settings says.
+  m.activation = hub_activation(s.word("hidden_activation", "gelu_pytorch_tanh"), s, "hidden_activation");
+  (void)s.find("hidden_act");
+  m.norm_centered_gain = true;
+  m.embedding_multiplier = std::sqrt(double(m.hidden));
+  s.must_be("use_bidirectional_attention", false);
+  if (type != GptType::gemma3_text) return;
+  (void)s.find("cache_implementation");
+  const std::int64_t scalar = s.size_or("query_pre_attn_scalar", 256);
+  if (scalar != m.channels) m.softmax_scale = 1 / std::sqrt(double(scalar));
+}
+
+void read_granite(ModelConfig& m, HubSettings& s) {
+  m.softmax_scale = s.positive("attention_multiplier", 1);
+  m.embedding_multiplier = s.positive("embedding_multiplier", 1);
+  m.residual_multiplier = s.positive("residual_multiplier", 1);
+  const double divisor = s.positive("logits_scaling", 1);
+  if (divisor < 1e-9 || divisor > 1e9) s.refuse("logits_scaling", "expected a number from 1e-9 to 1e9");
+  m.output_multiplier = 1 / divisor;
 }
 
 void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
-  m.layers = int(s.size("num_hidden_layers", HubSettings::most_layers));
-  m.hidden = s.size("hidden_size", HubSettings::widest);
-  m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
+  read_sizes(m, type, s);
   read_heads(m, type, s);
-  m.ffn_hidden = s.size(type == GptType::qwen3_5_moe_text ? "moe_intermediate_size" : "intermediate_size",
-                        HubSettings::widest);
-  m.max_positions = s.size("max_position_embeddings");
   m.norm = NormKind::rms;
-  m.norm_epsilon = s.positive("rms_norm_eps", usual_epsilon(type));
+  m.norm_epsilon = s.positive("rms_norm_eps", ways_of(type).epsilon);
   m.gated = true;
-  m.hidden_dropout = 0;
+  m.hidden_dropout = type == GptType::phi3 ? s.fraction("resid_pdrop", 0) : 0;
   m.attention_dropout = s.fraction("attention_dropout", 0);
-  m.tied_output = s.yes("tie_word_embeddings", type == GptType::gemma);
-  m.qk_norm =
-      type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::olmoe || remembers(type);
-  m.qk_norm_whole = type == GptType::olmoe;
+  m.tied_output = s.yes("tie_word_embeddings", ways_of(type).tied);
+  m.qk_norm = has_head_norms(type, s);
+  m.qk_norm_whole = has_whole_norms(type);
+  m.norm_places = norms_behind(type)   ? NormPlaces::behind
+                  : norms_around(type) ? NormPlaces::around
+                                       : NormPlaces::before;
   read_biases(m, type, s);
-  read_rotary(m, type, s);
+  read_hub_rotary(m, type, s);
   if (remembers(type))
     read_hub_delta(m, type, s);
   else
-    read_window(m, type, s);
+    read_hub_window(m, type, s);
   if (is_deepseek(type)) read_hub_latent(m, s);
   if (has_experts(type)) read_hub_experts(m, type, s);
-  if (type == GptType::gemma) {
-    // transformers computes the tanh form whatever the older of the two settings says.
-    m.activation = hub_activation(s.word("hidden_activation", "gelu_pytorch_tanh"), s, "hidden_activation");
-    (void)s.find("hidden_act");
-    m.norm_centered_gain = true;
-    m.embedding_multiplier = std::sqrt(double(m.hidden));
-    s.must_be("use_bidirectional_attention", false);
-  } else if (type == GptType::gpt_oss) {
+  if (type == GptType::granite) read_granite(m, s);
+  if (is_gemma_type(type))
+    read_gemma(m, type, s);
+  else if (type == GptType::gpt_oss)
     read_hub_gates(m, s);
-  } else {
+  else
     m.activation = hub_activation(s.word("hidden_act", "silu"), s, "hidden_act");
-  }
 }
 
 }  // namespace

@@ -72,7 +72,9 @@ ModelKind gpt_kind() {
                   .plainly = plain_gpt,
                   .unmade_part = is_unmade_part_of_gpt,
                   .settle = settle_gpt,
-                  .other_ways = other_ways_of_gpt}};
+                  .other_ways = other_ways_of_gpt,
+                  .wrappers = gpt_wrappers,
+                  .text_name = text_name_of_gpt}};
 }
 
 }  // namespace weft

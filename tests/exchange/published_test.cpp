@@ -1,0 +1,61 @@
+// config.json of the shapes of published models, in the words they are published in: nothing in it is
+// unknown, and the model has as many parameters as transformers makes of the same file.
+#include <gtest/gtest.h>
+
+#include "tests/exchange/hub.h"
+#include "weft/base/file.h"
+#include "weft/exchange/hub_config.h"
+#include "weft/exchange/recipe.h"
+
+using namespace weft;
+using namespace weft::testing;
+using namespace weft::exchange;
+
+namespace {
+
+struct Published {
+  const char *name, *written_as;
+  std::int64_t parameters;
+};
+
+// Counted by tests/golden/exchange/published/count.py, with the biases that choose experts, and without what
+// guesses further tokens.
+constexpr Published published[] = {
+    {"phi3_mini_4k", "mistral", 3'821'079'552}, {"phi4", "llama", 14'659'507'200},
+    {"smollm3_3b", "smollm3", 3'075'098'624},   {"glm4.5_air", "glm4_moe", 106'852'251'264},
+    {"glm4.5", "glm4_moe", 352'797'829'024},    {"olmo2_7b", "olmo2", 7'298'617'344},
+    {"olmo3_7b", "olmo3", 7'298'011'136},       {"gemma3_1b", "gemma3_text", 999'885'952},
+    {"glm4_9b", "glm4", 9'400'094'720},         {"granite3.1_8b", "granite", 8'170'848'256},
+    {"exaone4_32b", "exaone4", 32'003'216'384}};
+
+std::filesystem::path file_of(const std::string& name) { return hub_model("published") / (name + ".json"); }
+
+HubConfig read(const std::string& name) { return hub_config_from_json(read_file(file_of(name)), name); }
+
+}  // namespace
+
+TEST(Published, models_have_the_parameters_that_transformers_makes_of_them) {
+  for (const Published& one : published) {
+    const HubConfig config = read(one.name);
+    EXPECT_EQ(config.notices, std::vector<std::string>{}) << one.name;
+    std::int64_t parameters = 0;
+    for (const Recipe& recipe : recipes(config.type, config.model)) parameters += recipe.shape.elements();
+    EXPECT_EQ(parameters, one.parameters) << one.name;
+  }
+}
+
+TEST(Published, models_are_written_and_read_again) {
+  for (const Published& one : published) {
+    const HubConfig config = read(one.name);
+    EXPECT_EQ(type_for(config.model), one.written_as);
+    const HubConfig again = hub_config_from_json(hub_config_json(config.model, Dtype::bf16, {}), one.name);
+    EXPECT_NO_THROW(must_agree(config.model, again, one.name)) << one.name;
+  }
+}
+
+TEST(Published, every_file_is_asked_for) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(hub_model("published")))
+    files += entry.path().extension() == ".json" ? 1 : 0;
+  EXPECT_EQ(files, std::size(published));
+}

@@ -1,0 +1,174 @@
+// Norms behind attention and MLPs or around them, and multipliers: OLMo 2 and 3, Exaone 4, Gemma 3, GLM-4,
+// Granite.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "weft/model/gpt/hub.h"
+#include "weft/model/rotary.h"
+
+namespace weft {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// But for the last bit, which other programs round otherwise.
+bool near(double a, double b) { return std::abs(a - b) <= 1e-15 * std::abs(b); }
+
+bool multiplies_as_gemma(const ModelConfig& m) {
+  return std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier;
+}
+
+/// What Gemma 3 divides scores by the root of, where it is a whole number; else 0.
+std::int64_t score_divisor(const ModelConfig& m) {
+  const double scale = attention_scale(m), divisor = std::round(1 / (scale * scale));
+  return divisor >= 1 && near(1 / std::sqrt(divisor), scale) ? std::int64_t(divisor) : 0;
+}
+
+/// The number whose inverse it is: 1 / (1 / x) may be near x.
+double inverse_of(double inverse) {
+  const double x = 1 / inverse;
+  double below = x, above = x;
+  for (const double one : {std::nearbyint(x), x})
+    if (1 / one == inverse) return one;
+  for (int steps = 0; steps < 2; ++steps) {
+    below = std::nextafter(below, 0.0);
+    above = std::nextafter(above, 2 * x);
+    if (1 / below == inverse) return below;
+    if (1 / above == inverse) return above;
+  }
+  return x;
+}
+
+/// Layers that look through a window are all but every n-th, and those turn nothing; 0: none does.
+bool turns_where_it_slides(const ModelConfig& m) {
+  const int every = m.rotary.skip_every;
+  if (!has_window(m)) return !skips(m);
+  if (all_windowed(m)) return !skips(m);
+  return every > 0 && m.window_layers == all_but_every(every, m.layers);
+}
+
+std::string_view no_olmo(const ModelConfig& m) {
+  if (skips(m)) return "norms of what layers give and of whole queries, with layers without rotary positions";
+  if (m.rotary.window_base || !has_window(m) || m.rotary.scaling == RotaryScaling::none) return "";
+  return "norms of what layers give and of whole queries, with angles that are stretched in all layers";
+}
+
+std::string_view no_exaone4(const ModelConfig& m) {
+  if (!m.qk_norm) return "norms of what layers give alone, without norms of queries and keys";
+  if (m.rotary.window_base) return "norms of what layers give alone, with angles of their own in some layers";
+  if (!turns_where_it_slides(m))
+    return "norms of what layers give alone, with layers without a window that turn, or the other way round";
+  return "";
+}
+
+std::string_view no_gemma3(const ModelConfig& m) {
+  if (m.qk_norm_whole) return "norms around layers, with norms of whole queries and keys";
+  if (skips(m)) return "norms around layers and of queries and keys, with layers without rotary positions";
+  if (m.activation != Activation::gelu)
+    return "norms around layers and of queries and keys, with another activation than gelu's tanh form";
+  if (!multiplies_as_gemma(m))
+    return "norms around layers and of queries and keys, without embeddings that are multiplied by the root "
+           "of "
+           "their width";
+  if (score_divisor(m) == 0)
+    return "norms around layers and of queries and keys, with scores divided by the root of no whole number";
+  if (has_window(m) && !m.rotary.window_base && m.rotary.scaling != RotaryScaling::none)
+    return "norms around layers and of queries and keys, with angles that are stretched in all layers";
+  return "";
+}
+
+std::string_view no_glm4(const ModelConfig& m) {
+  if (has_window(m)) return "norms around layers, with a window and no norms of queries and keys";
+  if (skips(m)) return "norms around layers, with layers without rotary positions";
+  return "";
+}
+
+}  // namespace
+
+bool scales_scores(const ModelConfig& m) {
+  ModelConfig usual = m;
+  usual.softmax_scale = 0;
+  return !near(attention_scale(m), attention_scale(usual));
+}
+
+bool has_multipliers(const ModelConfig& m) {
+  return m.residual_multiplier != 1 || m.output_multiplier != 1 || m.embedding_multiplier != 1 ||
+         scales_scores(m);
+}
+
+void drop_idle_angles(ModelConfig& m) {
+  RotaryConfig& r = m.rotary;
+  const bool same = r.window_base && *r.window_base == r.base && r.scaling == RotaryScaling::none;
+  if (same || !has_window(m)) r.window_base.reset();
+}
+
+GptType type_of_norms(const ModelConfig& m) {
+  if (m.norm_places == NormPlaces::around) return m.qk_norm ? GptType::gemma3_text : GptType::glm4;
+  if (!m.qk_norm_whole) return GptType::exaone4;
+  return has_window(m) ? GptType::olmo3 : GptType::olmo2;
+}
+
+std::string_view no_norms_elsewhere(const ModelConfig& m) {
+  const GptType type = type_of_norms(m);
+  const bool glm = type == GptType::glm4, gemma = type == GptType::gemma3_text;
+  if (m.positions != Positions::rotary) return "norms of what layers give, without rotary positions";
+  if (m.norm != NormKind::rms) return "norms of what layers give, of another kind than RMS";
+  if (!m.gated) return "norms of what layers give, with an MLP that is not gated";
+  if (m.latent.on || m.delta.on || m.hybrid.on())
+    return "norms of what layers give, with layers of other kinds than attention";
+  if (m.sink != Sink::none) return "norms of what layers give, with attention sinks";
+  if (m.experts.count > 0) return "norms of what layers give, with experts";
+  if (m.linear_bias || (m.qkv_bias && !glm)) return "norms of what layers give, with biases";
+  if (turns_a_part(m) && !glm) return "norms of what layers give, with heads of which a part turns";
+  const bool scales = m.embedding_multiplier != 1 || scales_scores(m);
+  if (m.residual_multiplier != 1 || m.output_multiplier != 1 || (scales && !gemma))
+    return "norms of what layers give, with multipliers";
+  if (glm) return no_glm4(m);
+  if (gemma) return no_gemma3(m);
+  return m.qk_norm_whole ? no_olmo(m) : no_exaone4(m);
+}
+
+std::string_view no_granite(const ModelConfig& m) {
+  if (m.positions != Positions::rotary) return "multipliers without rotary positions";
+  if (m.norm != NormKind::rms || !m.gated)
+    return "multipliers with a layer norm, or an MLP that is not gated";
+  if (m.latent.on || m.delta.on || m.hybrid.on() || m.experts.count > 0)
+    return "multipliers in layers of other kinds than attention and an MLP";
+  if (m.sink != Sink::none) return "multipliers with attention sinks";
+  if (m.qk_norm) return "multipliers with norms of queries and keys";
+  if (m.qkv_bias != m.linear_bias) return "multipliers with biases in some places";
+  if (turns_a_part(m) || skips(m))
+    return "multipliers with heads of which a part turns, or layers of which none";
+  if (has_window(m)) return "multipliers with a window";
+  return "";
+}
+
+void write_hub_norms(ordered_json& out, const ModelConfig& m, GptType type) {
+  if (type == GptType::gemma3_text) {
+    out["query_pre_attn_scalar"] = score_divisor(m);
+    out["rope_local_base_freq"] = m.rotary.window_base.value_or(m.rotary.base);
+    for (const char* name : {"final_logit_softcapping", "attn_logit_softcapping"}) out[name] = nullptr;
+  }
+  // Transformers 5 asks for them apart, and takes the older words, which are there too, for one of the two.
+  if (type == GptType::olmo3) {
+    ordered_json full =
+        out["rope_scaling"].is_null() ? ordered_json{{"rope_type", "default"}} : out["rope_scaling"];
+    full["rope_theta"] = m.rotary.base;
+    out["rope_parameters"]["full_attention"] = full;
+    out["rope_parameters"]["sliding_attention"] = {
+        {"rope_type", "default"}, {"rope_theta", m.rotary.window_base.value_or(m.rotary.base)}};
+  }
+  if (type == GptType::exaone4) {
+    const bool some = has_window(m) && !all_windowed(m);
+    out["sliding_window_pattern"] = some ? ordered_json(m.rotary.skip_every) : ordered_json();
+  }
+  if (type == GptType::granite) {
+    out["attention_multiplier"] = attention_scale(m);
+    out["embedding_multiplier"] = m.embedding_multiplier;
+    out["residual_multiplier"] = m.residual_multiplier;
+    out["logits_scaling"] = inverse_of(m.output_multiplier);
+  }
+}
+
+}  // namespace weft

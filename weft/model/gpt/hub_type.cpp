@@ -1,0 +1,220 @@
+// The plainest type that has what a model has; a feature that none has is refused by name.
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/model/gpt/hub.h"
+#include "weft/model/layer_parts.h"
+#include "weft/model/rotary.h"
+
+namespace weft {
+namespace {
+
+bool has_mlp(const ModelConfig& m) {
+  if (m.hybrid.on()) return parts_in_all(m, LayerPart::mlp) > 0;
+  return m.experts.count == 0 || std::ranges::any_of(m.experts.layers, [](int one) { return one == 0; });
+}
+
+std::string_view no_phi3(const ModelConfig& m) {
+  if (m.sink != Sink::none) return "rotary positions on a part of each head, with attention sinks";
+  if (m.experts.count > 0) return "rotary positions on a part of each head, with experts";
+  if (m.linear_bias || m.qkv_bias) return "rotary positions on a part of each head, with biases";
+  if (m.qk_norm) return "rotary positions on a part of each head, with norms of queries and keys";
+  if (m.rotary.scaling != RotaryScaling::none)
+    return "rotary positions on a part of each head, with angles that are stretched";
+  if (has_window(m) && !all_windowed(m))
+    return "rotary positions on a part of each head, with a window in some layers";
+  return "";
+}
+
+std::string_view no_smollm3(const ModelConfig& m) {
+  if (turns_a_part(m)) return "layers without rotary positions among others of which a part turns";
+  if (m.sink != Sink::none) return "layers without rotary positions, with attention sinks";
+  if (m.delta.on) return "layers without rotary positions among layers that remember";
+  if (m.latent.on) return "layers without rotary positions, with latent attention";
+  if (m.experts.count > 0) return "layers without rotary positions, with experts";
+  if (m.qk_norm) return "layers without rotary positions, with norms of queries and keys";
+  if (m.qkv_bias != m.linear_bias) return "layers without rotary positions, with biases in some places";
+  return "";
+}
+
+std::string_view no_such_turning(const ModelConfig& m) {
+  if (skips(m)) return no_smollm3(m);
+  if (!turns_a_part(m)) return "";
+  if (std::int64_t(double(m.channels) * m.rotary.percent) % 2 != 0)
+    return "rotary positions on an odd number of channels";
+  return m.delta.on || has_glm_experts(m) ? "" : no_phi3(m);
+}
+
+bool is_gemma(const ModelConfig& m) {
+  return m.gated && m.activation == Activation::gelu && m.tied_output && m.experts.count == 0 &&
+         !m.latent.on &&
+         std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier &&
+         m.norm_centered_gain && m.sink == Sink::none && !turns_a_part(m) && !skips(m) && !m.qk_norm &&
+         !m.qkv_bias && !m.linear_bias && !has_window(m) && m.norm_places == NormPlaces::before &&
+         m.residual_multiplier == 1 && m.output_multiplier == 1 && !scales_scores(m);
+}
+
+// What must hold for any family: the reason that none has it, else nothing.
+std::string_view nobody_has(const ModelConfig& m) {
+  if (m.positions == Positions::none && !m.hybrid.on()) return "no positions";
+  if (m.residual_after_norm) return "blocks that add to what their norm gave";
+  if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
+  if (m.qk_norm_plain) return "norms of queries and keys without gains";
+  if (m.latent.on && m.rotary.scaling == RotaryScaling::llama3)
+    return "latent attention with angles that are stretched as Llama 3's";
+  if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.mscale != 1 && m.rotary.mscale_all == 0)
+    return "a growth of the attention temperature without one for all channels";
+  if (!m.latent.on && m.ahead.depths > 0 && !m.hybrid.on() && !has_glm_experts(m))
+    return "further tokens without latent attention";
+  if (m.ahead.layers() < m.ahead.depths) return "several further tokens through one layer";
+  if (m.delta.on && m.sink != Sink::none) return "layers that remember, with attention sinks";
+  if (m.delta.on && has_window(m)) return "layers that remember, with a window";
+  if (m.attention_gate && !m.delta.on) return "gates of what heads give, without layers that remember";
+  if (m.sink == Sink::zero) return "attention sinks that do not learn";
+  if (m.sink == Sink::none && m.gated && (m.gate_limit != 0 || m.gate_offset != 0))
+    return "gates with a limit or an offset, without attention sinks";
+  if (m.experts.weigh_input) return "weights of what experts read";
+  if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
+  if (m.norm_places != NormPlaces::before) return no_norms_elsewhere(m);
+  if (m.rotary.window_base) return "angles of their own in layers that look through a window";
+  if (const auto reason = no_such_turning(m); !reason.empty()) return reason;
+  return has_multipliers(m) && !is_gemma(m) ? no_granite(m) : "";
+}
+
+std::string_view no_gpt2(const ModelConfig& m) {
+  if (m.norm != NormKind::layer) return "learned positions with an RMS norm";
+  if (m.experts.count > 0) return "learned positions with experts";
+  if (m.latent.on) return "learned positions with latent attention";
+  if (m.gated) return "learned positions with a gated MLP";
+  if (!m.linear_bias || !m.qkv_bias) return "learned positions without biases";
+  if (m.groups != m.heads) return "learned positions with grouped heads";
+  if (m.qk_norm) return "learned positions with query and key norms";
+  if (m.channels * m.heads != m.hidden)
+    return "learned positions with heads that are not hidden / heads wide";
+  if (has_window(m)) return "learned positions with a window";
+  if (m.embedding_multiplier != 1) return "learned positions with an embedding multiplier";
+  return "";
+}
+
+std::string_view no_mixture(const ModelConfig& m) {
+  const GptType type = type_of_experts(m);
+  if (m.linear_bias) return "experts or latent attention with biases";
+  if (has_window(m) && (type == GptType::olmoe || is_deepseek(type)))
+    return "a window with latent attention, or with norms of whole queries and keys";
+  if (has_window(m) && !all_windowed(m) && type == GptType::mixtral)
+    return "a window in some layers, with experts";
+  return no_such_experts(m, type);
+}
+
+std::string_view no_llama(const ModelConfig& m) {
+  if (m.norm != NormKind::rms) return "rotary positions with a layer norm";
+  if (!m.gated) return "rotary positions with an MLP that is not gated";
+  if (has_glm_experts(m)) return no_glm4_moe(m);
+  if (skips(m)) return "";  // nobody_has looked already
+  if (m.linear_bias && (!m.qkv_bias || m.qk_norm)) return "biases in the MLP with query and key norms";
+  if (m.qkv_bias && m.qk_norm) return "biases and norms of queries and keys";
+  if (has_window(m) && m.linear_bias) return "a window with biases";
+  if (m.experts.count > 0 || m.latent.on) return no_mixture(m);
+  if (m.qk_norm_whole) return "norms of whole queries and keys, without experts";
+  if (has_window(m) && !all_windowed(m) && !m.qkv_bias && !m.qk_norm)
+    return "a window in some layers, without biases or norms of queries and keys";
+  return "";
+}
+
+std::string_view no_hybrid(const ModelConfig& m) {
+  if (m.sink != Sink::none) return "layers of one thing each, with attention sinks";
+  if (has_window(m)) return "layers of one thing each, with a window";
+  return no_nemotron_h(m);
+}
+
+GptType plainest(const ModelConfig& m) {
+  std::string_view reason = nobody_has(m);
+  const bool learned = m.positions == Positions::learned;
+  const bool elsewhere = m.norm_places != NormPlaces::before;
+  if (reason.empty() && !is_gemma(m) && !elsewhere) {
+    reason = m.hybrid.on()          ? no_hybrid(m)
+             : m.sink != Sink::none ? no_gpt_oss(m)
+             : m.delta.on           ? no_qwen3_next(m)
+             : learned              ? no_gpt2(m)
+                                    : no_llama(m);
+  }
+  if (!reason.empty())
+    fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
+         reason);
+  if (elsewhere) return type_of_norms(m);
+  if (is_gemma(m)) return GptType::gemma;
+  if (has_multipliers(m)) return GptType::granite;
+  if (m.hybrid.on()) return GptType::nemotron_h;
+  if (m.sink != Sink::none) return GptType::gpt_oss;
+  if (m.delta.on) return m.experts.count > 0 ? GptType::qwen3_next : GptType::qwen3_5_text;
+  if (learned) return GptType::gpt2;
+  if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
+  if (skips(m)) return GptType::smollm3;
+  if (turns_a_part(m)) return GptType::phi3;
+  if (m.qk_norm) return GptType::qwen3;
+  if (m.qkv_bias && !m.linear_bias) return GptType::qwen2;
+  return has_window(m) ? GptType::mistral : GptType::llama;
+}
+
+}  // namespace
+
+bool turns_a_part(const ModelConfig& m) { return m.positions == Positions::rotary && m.rotary.percent != 1; }
+bool skips(const ModelConfig& m) {
+  return turns_channels(m) && m.rotary.skip_every > 0 && m.rotary.skip_every <= m.layers + m.ahead.depths;
+}
+
+bool has_window(const ModelConfig& m) {
+  const auto& layers = m.window_layers;
+  return m.window > 0 && (layers.empty() || std::ranges::any_of(layers, [](int w) { return w != 0; }));
+}
+bool all_windowed(const ModelConfig& m) {
+  return std::ranges::all_of(m.window_layers, [](int w) { return w != 0; });
+}
+
+ModelConfig plain_gpt(ModelConfig m) {
+  if (m.softmax_scale == 0) m.softmax_scale = attention_scale(m);
+  if (m.experts.count > 0) m.experts.every = 1;
+  if (!has_mlp(m)) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
+  if (!m.hybrid.on() || parts_in_all(m, LayerPart::state) == 0) m.state = {};
+  m.delta.attends_every = 0;  // the layers say it
+  const RotaryConfig r = m.rotary;
+  m.rotary = {};
+  if (m.positions == Positions::none) m.max_positions = 0;
+  if (m.positions == Positions::rotary) {
+    m.max_positions = 0;  // a table that can be made at any length
+    m.rotary = {.base = r.base,
+                .percent = r.percent,
+                .interleaved = r.interleaved,
+                .scaling = r.scaling,
+                .skip_every = r.skip_every,
+                .window_base = r.window_base};
+    if (r.scaling != RotaryScaling::none) m.rotary.factor = r.factor;
+    if (r.scaling == RotaryScaling::llama3) {
+      m.rotary.low = r.low;
+      m.rotary.high = r.high;
+      m.rotary.original_positions = r.original_positions;
+    }
+    if (r.scaling == RotaryScaling::yarn) {
+      m.rotary.beta_fast = r.beta_fast;
+      m.rotary.beta_slow = r.beta_slow;
+      m.rotary.whole_channels = r.whole_channels;
+      m.rotary.mscale = r.mscale;
+      m.rotary.mscale_all = r.mscale_all;
+      m.rotary.original_positions = r.original_positions;
+    }
+  }
+  if (m.rotary.skip_every > m.layers + m.ahead.depths) m.rotary.skip_every = 0;  // never reached
+  if (!m.gated) m.gate_limit = m.gate_offset = 0;
+  if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
+  drop_idle_angles(m);
+  const bool windowed = has_window(m);
+  if (!windowed) m.window = 0;
+  if (!windowed || all_windowed(m)) m.window_layers.clear();
+  return m;
+}
+
+std::string_view type_for_gpt(const ModelConfig& m) { return gpt_types[std::size_t(plainest(m))]; }
+
+}  // namespace weft

@@ -1,0 +1,102 @@
+// Windows: how many keys a layer sees, and which layers see no more.
+#include <algorithm>
+
+#include "weft/model/gpt/hub.h"
+#include "weft/model/hub_settings.h"
+
+namespace weft {
+namespace {
+
+/// transformers writes 0 where no layer looks through one.
+std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
+  const HubSettings::Json* found = s.find("sliding_window");
+  return found != nullptr && *found == 0 ? 0 : s.size_or("sliding_window", otherwise);
+}
+
+/// Where nothing is said of it. Of these types null is something.
+std::int64_t usual_width(GptType type, const HubSettings& s) {
+  if (type == GptType::gpt_oss) return 128;
+  if (type == GptType::phi3 || type == GptType::mixtral || type == GptType::smollm3) return 0;
+  const bool may_be_null = type == GptType::mistral || type == GptType::exaone4 || turns_by_layer(type);
+  return may_be_null && s.says("sliding_window") ? 0 : 4096;
+}
+
+bool is_switched_on(GptType type, HubSettings& s) {
+  if (slides_everywhere(type) || type == GptType::gpt_oss || type == GptType::exaone4 || turns_by_layer(type))
+    return true;
+  return s.yes("use_sliding_window", false);
+}
+
+/// Every n-th layer sees everything.
+int usual_pattern(GptType type, HubSettings& s) {
+  constexpr const char* name = "sliding_window_pattern";
+  if (type == GptType::olmo3) return 4;
+  if (type == GptType::exaone4) return int(s.size_or(name, 4, HubSettings::most_layers));
+  const char* const newer = "_sliding_window_pattern";
+  return int(s.size_or(s.find(newer) != nullptr ? newer : name, 6, HubSettings::most_layers));
+}
+
+/// What goes without saying where no list says it.
+std::vector<int> usual_layers(const ModelConfig& m, GptType type, HubSettings& s) {
+  if (type == GptType::exaone4 || turns_by_layer(type))
+    return all_but_every(usual_pattern(type, s), m.layers);
+  // Qwen's first ones see everything.
+  const std::int64_t full = s.size_or("max_window_layers", 28);
+  std::vector<int> out;
+  for (int layer = 0; layer < m.layers; ++layer)
+    out.push_back(type == GptType::gpt_oss   ? layer % 2 == 0
+                  : type == GptType::smollm3 ? !turns_in(m.rotary, layer)
+                                             : layer >= full);
+  return out;
+}
+
+std::vector<int> listed_layers(const HubSettings::Json& types, int layers, HubSettings& s) {
+  if (!types.is_array() || std::ssize(types) != layers)
+    s.refuse("layer_types", text("expected a list of ", layers, " words"));
+  std::vector<int> out;
+  for (const HubSettings::Json& one : types) {
+    if (one != "sliding_attention" && one != "full_attention")
+      s.refuse("layer_types", "weft knows full_attention and sliding_attention");
+    out.push_back(one == "sliding_attention");
+  }
+  return out;
+}
+
+/// Where some layers of an Exaone look through a window, the others turn nothing.
+int skips_of(const std::vector<int>& windows, HubSettings& s) {
+  const auto first = std::ranges::find(windows, 0);
+  if (first == windows.end()) return 0;
+  const int every = int(first - windows.begin()) + 1;
+  if (windows != all_but_every(every, int(windows.size())))
+    s.refuse("layer_types",
+             "weft can only leave every n-th layer without positions, as others than "
+             "sliding_attention are here");
+  return every;
+}
+
+}  // namespace
+
+void read_hub_window(ModelConfig& m, GptType type, HubSettings& s) {
+  const bool can = slides_everywhere(type) || slides_by_layer(type);
+  const HubSettings::Json* types = s.find("layer_types");
+  const std::int64_t width = read_width(s, usual_width(type, s));
+  const std::int64_t window = is_switched_on(type, s) && can ? width : 0;
+  for (const char* name : {"sliding_window_pattern", "_sliding_window_pattern"})
+    if (type == GptType::exaone4 || turns_by_layer(type)) (void)s.find(name);
+  if (window == 0) {
+    if (types != nullptr)
+      for (const HubSettings::Json& one : *types)
+        if (one != "full_attention") s.refuse("layer_types", "but no window is switched on");
+  } else {
+    m.window = window;
+    if (types != nullptr)
+      m.window_layers = listed_layers(*types, m.layers, s);
+    else if (!slides_everywhere(type))
+      m.window_layers = usual_layers(m, type, s);
+    if (type == GptType::exaone4) m.rotary.skip_every = skips_of(m.window_layers, s);
+    if (!has_window(m)) m.window = 0;
+  }
+  drop_idle_angles(m);
+}
+
+}  // namespace weft
