@@ -43,13 +43,6 @@ double longrope(double wave, std::int64_t i, std::int64_t positions, const Rotar
   return 1 / double(float(factors[std::size_t(i)]) * float(wave));
 }
 
-/// What attention's temperature grows by.
-double concentration_of(const RotaryConfig& r) {
-  if (r.scaling == RotaryScaling::yarn) return mscale(r.factor, r.mscale) / mscale(r.factor, r.mscale_all);
-  if (r.scaling != RotaryScaling::longrope || r.factor <= 1) return 1;
-  return std::sqrt(1 + std::log(r.factor) / std::log(double(r.original_positions)));
-}
-
 std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channels, std::int64_t positions) {
   std::vector<double> out;
   for (std::int64_t i = 0; i < channels / 2; ++i) {
@@ -81,7 +74,7 @@ Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& 
   if (!turns_channels(config)) return {};
   const std::int64_t channels = turned_channels(config);
   const std::vector<double> frequency = frequencies(rotary, channels, config.sequence);
-  const double concentration = concentration_of(rotary);
+  const double concentration = growth_of_scores(rotary);
   const std::int64_t positions = std::max(config.sequence, config.max_positions);
   std::vector<float> angles;
   angles.reserve(std::size_t(positions) * std::size_t(channels));
@@ -95,6 +88,12 @@ Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& 
 }
 
 }  // namespace
+
+double growth_of_scores(const RotaryConfig& r) {
+  if (r.scaling == RotaryScaling::yarn) return mscale(r.factor, r.mscale) / mscale(r.factor, r.mscale_all);
+  if (r.scaling != RotaryScaling::longrope || r.factor <= 1) return 1;
+  return std::sqrt(1 + std::log(r.factor) / std::log(double(r.original_positions)));
+}
 
 double attention_scale(const ModelConfig& config) {
   if (config.softmax_scale != 0) return config.softmax_scale;
