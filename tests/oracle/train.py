@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Twenty steps of AdamW, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples:
-train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral, gpt-oss, Qwen3-Next and Nemotron-H, the third to fifth with and
-without balancing losses (which transformers defines in another way, and sits out), the last by transformers alone. The losses and gradient norms of all steps and the weights after them must agree. Needs
+train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral, gpt-oss, Qwen3-Next, Nemotron-H and the families of families.py, the third to fifth with and
+without balancing losses (which transformers defines in another way, and sits out), the last two by transformers alone. The losses and gradient norms of all steps and the weights after them must agree. Needs
 torch, transformers and megatron-core (`make oracle` installs them)."""
 import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
 
@@ -19,7 +19,7 @@ from megatron.core.transformer import TransformerConfig
 from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler, get_moe_layer_wise_logging_tracker
 from torch.nn import functional as F
 
-import nemotron_h, qwen3_next
+import families, nemotron_h, qwen3_next
 from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
 
 RATE = 3e-3
@@ -67,7 +67,8 @@ def window_mask(queries, keys, window):
     return (apart < -window[1]) | (apart > window[0])
 
 
-MIXTURES = {"mixtral": mixtral, "gpt_oss": gpt_oss, "qwen3_next": qwen3_next.draw, "nemotron_h": nemotron_h.draw}
+MIXTURES = {"mixtral": mixtral, "gpt_oss": gpt_oss, "qwen3_next": qwen3_next.draw, "nemotron_h": nemotron_h.draw, "families": families.draw}
+BY_TRANSFORMERS_ALONE = ("nemotron_h", "families")
 
 
 def draw(rng, kind):
@@ -142,7 +143,7 @@ def own_of_gpt_oss(weights, layer, to, kind, shape):
 
 def renamed(weights, shape):
     """Weights of transformers under megatron-core's names, where it has such models."""
-    if shape["kind"] == "nemotron_h":
+    if shape["kind"] in BY_TRANSFORMERS_ALONE:
         return dict(weights)
     if shape["kind"] == "qwen3_next":
         return qwen3_next.renamed(weights, shape)
@@ -198,7 +199,7 @@ def by_weft(weft, folder, shape):
              shape["words"], "--max-position-embeddings", shape["sequence"]]
     if shape.get("experts"):
         flags += ["--moe-aux-loss-coeff", shape["balance"], "--moe-z-loss-coeff", shape["z"]]
-    if shape["kind"] == "nemotron_h" and shape["experts"]:
+    if shape["kind"] in BY_TRANSFORMERS_ALONE and shape.get("experts"):
         flags += ["--moe-router-bias-update-rate", 0]  # nobody else moves it
     run(weft, "train", "gpt", *flags, "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save", folder / "saved", "--save-interval", STEPS)
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
@@ -213,7 +214,9 @@ def apart(a, b):
 
 
 def zero_in_theory(name, shape):
-    """The gradient of a key's bias is zero, so Adam walks after noise."""
+    """The gradient of a key's bias is zero where it does not turn, so Adam walks after noise."""
+    if shape["kind"] == "families":
+        return name.endswith("k_proj.bias")
     return shape["kind"] in ("gpt2", "gpt_oss") and "linear_qkv.bias" in name
 
 
@@ -235,7 +238,7 @@ def compare(weft, folder, seed, kind):
     builder.finalize(str(folder / "text.idx"))
     losses, norms, samples, after = by_weft(weft, folder, shape)
     found, trained = {}, {}
-    if shape["kind"] != "nemotron_h":
+    if shape["kind"] not in BY_TRANSFORMERS_ALONE:
         other = trained["megatron-core"] = megatron(shape)
         other.load_state_dict({k: v.clone() for k, v in renamed(model.state_dict(), shape).items()}, strict=False)
         positions = torch.arange(shape["sequence"]).expand(MICRO, -1)
@@ -266,11 +269,13 @@ def compare(weft, folder, seed, kind):
 def main():
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
-    words.add_argument("--kind", choices=["gpt2", "llama", *MIXTURES])
+    words.add_argument("--kind", choices=["gpt2", "llama", *MIXTURES]), words.add_argument("--family", choices=[f.__name__ for f in families.FAMILIES])
     args = words.parse_args()
     seed = random.randrange(2**31) if args.seed is None else args.seed
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    if args.family:
+        args.kind, MIXTURES["families"] = "families", functools.partial(families.draw, family=args.family)
     PEERS.pretend_cuda()
     PEERS.pretend_streams()
     fused_softmax.get_sliding_window_causal_mask = window_mask
@@ -286,7 +291,7 @@ def main():
             own = pathlib.Path(folder) / str(case)
             own.mkdir()
             compare(args.weft, own, seed + case, args.kind)
-    print(f"{args.cases} models: {STEPS} steps as transformers'" + (" and as megatron-core's" if args.kind != "nemotron_h" else ""))
+    print(f"{args.cases} models: {STEPS} steps as transformers'" + (" and as megatron-core's" if args.kind not in BY_TRANSFORMERS_ALONE else ""))
 
 
 if __name__ == "__main__":

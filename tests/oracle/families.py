@@ -1,0 +1,84 @@
+"""Small models of families that megatron-core has not, for train.py: transformers is the one peer."""
+import torch
+import transformers as t
+
+
+def angles(base, **stretched):
+    return dict(rope_type="default", rope_theta=base) | stretched
+
+
+def by_layer(rng, layers):
+    """Which layers look through a window: some, and seldom all but the last."""
+    return [rng.choice(["sliding_attention", "full_attention"]) for _ in range(layers - 1)] + ["sliding_attention"]
+
+
+def phi3(rng, shape, common):
+    return t.Phi3ForCausalLM(t.Phi3Config(**common, sliding_window=rng.choice([None, 5]), rope_parameters=angles(500.0, partial_rotary_factor=0.5)))
+
+
+def smollm3(rng, shape, common):
+    return t.SmolLM3ForCausalLM(t.SmolLM3Config(**common, no_rope_layer_interval=rng.randint(1, shape["layers"]), use_sliding_window=rng.choice([True, False]),
+                                                sliding_window=3, rope_parameters=angles(500.0)))
+
+
+def olmo2(rng, shape, common):
+    return t.Olmo2ForCausalLM(t.Olmo2Config(**common, rope_parameters=angles(500.0)))
+
+
+def olmo3(rng, shape, common):
+    return t.Olmo3ForCausalLM(t.Olmo3Config(**common, sliding_window=4, layer_types=by_layer(rng, shape["layers"]), rope_parameters=dict(
+        sliding_attention=angles(500.0), full_attention=angles(500.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=8))))
+
+
+def exaone4(rng, shape, common):
+    every = rng.randint(1, shape["layers"])
+    return t.Exaone4ForCausalLM(t.Exaone4Config(**common, sliding_window=4, sliding_window_pattern=every, rope_parameters=angles(500.0), layer_types=[
+        "full_attention" if (i + 1) % every == 0 and every > 1 else "sliding_attention" for i in range(shape["layers"])]))
+
+
+def gemma3(rng, shape, common):
+    return t.Gemma3ForCausalLM(t.Gemma3TextConfig(**{**common, "hidden_act": None}, query_pre_attn_scalar=rng.choice([3, 8, 16]), sliding_window=4,
+                                                  layer_types=by_layer(rng, shape["layers"]), rope_parameters=dict(
+                                                      sliding_attention=angles(100.0), full_attention=angles(500.0, rope_type="linear", factor=2.0))))
+
+
+def glm4(rng, shape, common):
+    return t.Glm4ForCausalLM(t.Glm4Config(**common, attention_bias=rng.choice([True, False]), rope_parameters=angles(500.0, partial_rotary_factor=0.5)))
+
+
+def glm4_moe(rng, shape, common):
+    shape["experts"] = 8
+    return t.Glm4MoeForCausalLM(t.Glm4MoeConfig(
+        **common, n_routed_experts=8, num_experts_per_tok=4, moe_intermediate_size=rng.choice([12, 20]), n_shared_experts=rng.choice([1, 2]), num_mtp_layers=0,
+        first_k_dense_replace=rng.randint(0, shape["layers"] - 1), use_qk_norm=rng.choice([True, False]), attention_bias=rng.choice([True, False]),
+        routed_scaling_factor=rng.choice([1.0, 2.5]), rope_parameters=angles(500.0, partial_rotary_factor=0.5)))
+
+
+def granite(rng, shape, common):
+    return t.GraniteForCausalLM(t.GraniteConfig(**common, embedding_multiplier=rng.choice([3.0, 12.0]), attention_multiplier=rng.choice([0.1, 0.6]),
+                                                residual_multiplier=rng.choice([0.22, 0.7]), logits_scaling=rng.choice([2.0, 8.0]),
+                                                rope_parameters=angles(500.0)))
+
+
+FAMILIES = (phi3, smollm3, olmo2, olmo3, exaone4, gemma3, glm4, glm4_moe, granite)
+
+
+def draw(rng, shape, family=None):
+    """A model of transformers with random weights, and what by_weft must know of it."""
+    make = {one.__name__: one for one in FAMILIES}[family] if family else rng.choice(FAMILIES)
+    heads = shape["heads"]
+    shape |= dict(kind="families", family=make.__name__, groups=rng.choice([g for g in (1, 2, heads) if heads % g == 0]), inner=rng.choice([24, 40]), balance=0, z=0)
+    common = dict(vocab_size=shape["words"], hidden_size=shape["width"], intermediate_size=shape["inner"], num_hidden_layers=shape["layers"],
+                  num_attention_heads=heads, num_key_value_heads=shape["groups"], head_dim=shape["width"] // heads,
+                  max_position_embeddings=shape["sequence"], rms_norm_eps=1e-5, tie_word_embeddings=rng.random() < 0.5, initializer_range=0.1,
+                  bos_token_id=1, eos_token_id=2, pad_token_id=None,  # what pads learns nothing there
+                  attn_implementation="eager")
+    model = make(rng, shape, common)
+    for name, weight in [*model.named_parameters(), *model.named_buffers()]:
+        if name.endswith("mlp.gate.weight"):
+            torch.nn.init.normal_(weight, std=0.3)  # so that few choices are close enough for rounding to make another
+        if name.endswith("e_score_correction_bias"):
+            weight.data = 0.2 * torch.rand_like(weight)
+        if weight.dim() == 1 and name.endswith(("norm.weight", ".bias")):
+            weight.data += 0.1 * torch.randn_like(weight)
+    return model, shape
