@@ -23,8 +23,8 @@ inline ModelConfig model_of(const std::string& name) {
 }
 
 /// The same of other settings, or without some.
-inline ModelConfig with(const std::string& name, const nlohmann::json& changes,
-                        std::initializer_list<const char*> without = {}) {
+inline ModelConfig model_with(const std::string& name, const nlohmann::json& changes,
+                              std::initializer_list<const char*> without = {}) {
   nlohmann::json object = settings_of(name);
   for (const char* one : without) object.erase(one);
   object.update(changes);

@@ -14,7 +14,7 @@ namespace {
 
 ModelConfig glm() { return read_hub_config(hub_model("glm4_moe")).model; }
 
-std::string reason(const std::function<void(ModelConfig&)>& change) {
+std::string why_no_glm(const std::function<void(ModelConfig&)>& change) {
   ModelConfig model = glm();
   change(model);
   return weft::testing::reason(model);
@@ -94,22 +94,23 @@ TEST(HubGlm, what_weft_cannot_compute_is_refused_by_name) {
 TEST(HubGlm, that_no_family_has_are_named) {
   EXPECT_EQ(type_for(glm()), "glm4_moe");
   const std::string chosen = "experts chosen by sigmoids, with ";
-  EXPECT_EQ(reason([](auto& m) { m.experts.router.expert_bias = false; }),
+  EXPECT_EQ(why_no_glm([](auto& m) { m.experts.router.expert_bias = false; }),
             "experts chosen by sigmoids without an expert bias");
-  EXPECT_EQ(reason([](auto& m) { m.qk_norm_whole = true; }), chosen + "norms of whole queries and keys");
-  EXPECT_EQ(reason([](auto& m) { m.linear_bias = true; }), "experts or latent attention with biases");
-  EXPECT_EQ(reason([](auto& m) { m.window = 4; }), chosen + "a window");
-  EXPECT_EQ(reason([](auto& m) { m.experts.latent = 8; }), "experts that work on fewer channels");
-  EXPECT_EQ(reason([](auto& m) { m.experts.shared_gate = true; }), chosen + "a gate of the shared expert");
-  EXPECT_EQ(reason([](auto& m) { m.experts.shared_hidden = 13; }),
+  EXPECT_EQ(why_no_glm([](auto& m) { m.qk_norm_whole = true; }), chosen + "norms of whole queries and keys");
+  EXPECT_EQ(why_no_glm([](auto& m) { m.linear_bias = true; }), "experts or latent attention with biases");
+  EXPECT_EQ(why_no_glm([](auto& m) { m.window = 4; }), chosen + "a window");
+  EXPECT_EQ(why_no_glm([](auto& m) { m.experts.latent = 8; }), "experts that work on fewer channels");
+  EXPECT_EQ(why_no_glm([](auto& m) { m.experts.shared_gate = true; }),
+            chosen + "a gate of the shared expert");
+  EXPECT_EQ(why_no_glm([](auto& m) { m.experts.shared_hidden = 13; }),
             chosen + "a shared expert that is not a multiple as wide as the others");
-  EXPECT_EQ(reason([](auto& m) { m.experts.router.groups_kept = 1; }),
+  EXPECT_EQ(why_no_glm([](auto& m) { m.experts.router.groups_kept = 1; }),
             "groups of experts that are compared by other than their best two");
-  EXPECT_EQ(reason([](auto& m) {
+  EXPECT_EQ(why_no_glm([](auto& m) {
               m.experts.layers = {1, 0};
             }),
             chosen + "layers without experts behind some that have them");
-  EXPECT_EQ(reason([](auto& m) {
+  EXPECT_EQ(why_no_glm([](auto& m) {
               m.rotary.skip_layers = {0, 1};
             }),
             "layers without rotary positions among others of which a part turns");

@@ -67,7 +67,7 @@ std::string letters_of(const json& changes) {
   return text(model.ahead.depths, model.hybrid.ahead);
 }
 
-std::string reason(const std::function<void(ModelConfig&)>& change) {
+std::string why_no_nemotron(const std::function<void(ModelConfig&)>& change) {
   ModelConfig model = nemotron();
   change(model);
   return weft::testing::reason(model);
@@ -160,41 +160,45 @@ TEST(HubNemotronWrite, a_run_agrees_with_a_directory_whatever_nothing_depends_on
 
 TEST(HubNemotronWrite, what_no_family_has_is_named) {
   EXPECT_EQ(type_for(nemotron()), "nemotron_h");
-  EXPECT_EQ(reason([](auto& m) { m.hybrid.layers[0] = 'G'; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.hybrid.layers[0] = 'G'; }),
             "layers of one thing each, with the gated delta rule");
-  EXPECT_EQ(reason([](auto& m) { m.positions = Positions::rotary; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.positions = Positions::rotary; }),
             "layers of one thing each, with positions");
-  EXPECT_EQ(reason([](auto& m) { m.norm = NormKind::layer; }), "layers of one thing each, with a layer norm");
-  EXPECT_EQ(reason([](auto& m) { m.state.norm_epsilon = 1e-6; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.norm = NormKind::layer; }),
+            "layers of one thing each, with a layer norm");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.state.norm_epsilon = 1e-6; }),
             "state spaces whose norms have another epsilon than the others");
-  EXPECT_EQ(reason([](auto& m) { m.latent.on = true; }), "layers of one thing each, with latent attention");
-  EXPECT_EQ(reason([](auto& m) { m.qk_norm = true; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.latent.on = true; }),
+            "layers of one thing each, with latent attention");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.qk_norm = true; }),
             "layers of one thing each, with norms of queries and keys");
-  EXPECT_EQ(reason([](auto& m) { m.linear_bias = true; }), "layers of one thing each, with biases");
-  EXPECT_EQ(reason([](auto& m) { m.qkv_bias = true; }), "layers of one thing each, with biases");
-  EXPECT_EQ(reason([](auto& m) { m.gated = true; }), "layers of one thing each, with a gated MLP");
-  EXPECT_EQ(reason([](auto& m) { m.tied_output = true; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.linear_bias = true; }), "layers of one thing each, with biases");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.qkv_bias = true; }), "layers of one thing each, with biases");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.gated = true; }), "layers of one thing each, with a gated MLP");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.tied_output = true; }),
             "layers of one thing each, with an output that is the embedding");
-  EXPECT_EQ(reason([](auto& m) { m.sink = Sink::learned; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.sink = Sink::learned; }),
             "layers of one thing each, with attention sinks");
-  EXPECT_EQ(reason([](auto& m) { m.window = 4; }), "layers of one thing each, with a window");
-  EXPECT_EQ(reason([](auto& m) { m.embedding_multiplier = 2; }), "multipliers without rotary positions");
-  EXPECT_EQ(reason([](auto& m) { m.hybrid = {}; }), "no positions");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.window = 4; }), "layers of one thing each, with a window");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.embedding_multiplier = 2; }),
+            "multipliers without rotary positions");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.hybrid = {}; }), "no positions");
 }
 
 TEST(HubNemotronWrite, experts_that_no_family_has_are_named) {
-  EXPECT_EQ(reason([](auto& m) { m.experts.router.score = RouterScore::softmax; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.experts.router.score = RouterScore::softmax; }),
             "layers of one thing each, with experts that are not chosen by sigmoids and a bias");
-  EXPECT_EQ(reason([](auto& m) { m.experts.router.expert_bias = false; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.experts.router.expert_bias = false; }),
             "layers of one thing each, with experts that are not chosen by sigmoids and a bias");
   EXPECT_EQ(
-      reason([](auto& m) { m.experts.router.groups = 2, m.experts.router.groups_kept = 1; }),
+      why_no_nemotron([](auto& m) { m.experts.router.groups = 2, m.experts.router.groups_kept = 1; }),
       "layers of one thing each, with groups of experts that are compared by other than their best two");
-  EXPECT_EQ(reason([](auto& m) { m.experts.shared_hidden = 0; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.experts.shared_hidden = 0; }),
             "layers of one thing each, with experts and no shared one");
-  EXPECT_EQ(reason([](auto& m) { m.experts.shared_gate = true; }),
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.experts.shared_gate = true; }),
             "layers of one thing each, with a gate of the shared expert");
-  EXPECT_EQ(reason([](auto& m) { m.experts.residual = true; }), "experts beside an MLP, weighed by a gate");
+  EXPECT_EQ(why_no_nemotron([](auto& m) { m.experts.residual = true; }),
+            "experts beside an MLP, weighed by a gate");
 }
 
 // Gains around zero, but for the one of what was remembered: the directory must mean the same.

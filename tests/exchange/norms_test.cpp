@@ -43,13 +43,13 @@ TEST(HubNorms, stand_where_a_type_has_them) {
 
 TEST(HubOlmo, has_settings_that_go_without_saying) {
   const ModelConfig second =
-      with("olmo2", json::object(), {"rope_parameters", "num_key_value_heads", "rms_norm_eps"});
+      model_with("olmo2", json::object(), {"rope_parameters", "num_key_value_heads", "rms_norm_eps"});
   EXPECT_EQ(second.rotary.base, 10000);
   EXPECT_EQ(second.groups, 4);
   EXPECT_EQ(second.norm_epsilon, 1e-5);
   EXPECT_TRUE(second.qk_norm_whole);
   const ModelConfig third =
-      with("olmo3", json::object(), {"rope_parameters", "sliding_window", "layer_types"});
+      model_with("olmo3", json::object(), {"rope_parameters", "sliding_window", "layer_types"});
   EXPECT_EQ(third.rotary.base, 500000);
   EXPECT_FALSE(third.rotary.window_base);
   EXPECT_EQ(third.window, 4096);
@@ -58,7 +58,8 @@ TEST(HubOlmo, has_settings_that_go_without_saying) {
 
 TEST(HubOlmo, angles_of_full_layers_alone_are_stretched) {
   const json yarn = {{"rope_type", "yarn"}, {"factor", 8.0}, {"original_max_position_embeddings", 8}};
-  const ModelConfig old = with("olmo3", {{"rope_theta", 700.0}, {"rope_scaling", yarn}}, {"rope_parameters"});
+  const ModelConfig old =
+      model_with("olmo3", {{"rope_theta", 700.0}, {"rope_scaling", yarn}}, {"rope_parameters"});
   EXPECT_EQ(old.rotary.scaling, RotaryScaling::yarn);
   EXPECT_EQ(old.rotary.base, 700);
   EXPECT_EQ(old.rotary.window_base, 700);
@@ -66,7 +67,7 @@ TEST(HubOlmo, angles_of_full_layers_alone_are_stretched) {
   EXPECT_EQ(model_of("olmo3").rotary.window_base, 500);
   // Whatever layers that there are none of turn by.
   const json all_full = json::array({"full_attention", "full_attention", "full_attention", "full_attention"});
-  const ModelConfig full = with("olmo3", {{"layer_types", all_full}});
+  const ModelConfig full = model_with("olmo3", {{"layer_types", all_full}});
   EXPECT_FALSE(full.rotary.window_base);
   EXPECT_EQ(full.window, 0);
   EXPECT_EQ(type_for(full), "olmo2");
@@ -132,17 +133,17 @@ TEST(HubExaone, layers_without_a_window_turn_nothing_where_others_have_one) {
   EXPECT_EQ(model_of("exaone4_full").window, 0);
   expect_kept(model_of("exaone4_full"), "exaone4");
   const ModelConfig usual =
-      with("exaone4", json::object(), {"layer_types", "sliding_window", "sliding_window_pattern"});
+      model_with("exaone4", json::object(), {"layer_types", "sliding_window", "sliding_window_pattern"});
   EXPECT_EQ(usual.window, 4096);
   EXPECT_EQ(usual.rotary.skip_layers, (std::vector{0, 0, 0, 1}));
-  EXPECT_EQ(with("exaone4", {{"sliding_window_pattern", "LLLG"}}).rotary.skip_layers,
+  EXPECT_EQ(model_with("exaone4", {{"sliding_window_pattern", "LLLG"}}).rotary.skip_layers,
             (std::vector{0, 1, 0, 1}));  // the list says it
   const json none =
       json::array({"sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention"});
-  EXPECT_TRUE(with("exaone4", {{"layer_types", none}}).rotary.skip_layers.empty());
+  EXPECT_TRUE(model_with("exaone4", {{"layer_types", none}}).rotary.skip_layers.empty());
   const json other =
       json::array({"full_attention", "sliding_attention", "sliding_attention", "full_attention"});
-  EXPECT_EQ(with("exaone4", {{"layer_types", other}}).rotary.skip_layers, (std::vector{1, 0, 0, 1}));
+  EXPECT_EQ(model_with("exaone4", {{"layer_types", other}}).rotary.skip_layers, (std::vector{1, 0, 0, 1}));
   EXPECT_EQ(said("exaone4", {{"sliding_window", nullptr}}),
             "c: \"layer_types\" is "
             "[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"], "
@@ -192,12 +193,12 @@ TEST(HubGemma3, has_settings_that_go_without_saying) {
 }
 
 TEST(HubGemma3, is_read_in_the_words_of_either_version) {
-  const ModelConfig old = with("gemma3_text",
-                               {{"rope_theta", 3000.0},
-                                {"rope_local_base_freq", 200.0},
-                                {"sliding_window_pattern", 2},
-                                {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}},
-                               {"rope_parameters", "layer_types", "_sliding_window_pattern"});
+  const ModelConfig old = model_with("gemma3_text",
+                                     {{"rope_theta", 3000.0},
+                                      {"rope_local_base_freq", 200.0},
+                                      {"sliding_window_pattern", 2},
+                                      {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}},
+                                     {"rope_parameters", "layer_types", "_sliding_window_pattern"});
   EXPECT_EQ(old.rotary.base, 3000);
   EXPECT_EQ(old.rotary.window_base, 200);
   EXPECT_EQ(old.rotary.factor, 2);
@@ -244,8 +245,8 @@ TEST(HubGemma3, what_no_family_has_is_named) {
 
 TEST(HubGlm4, has_settings_that_go_without_saying) {
   const ModelConfig model =
-      with("glm4", json::object(),
-           {"rope_parameters", "num_key_value_heads", "rms_norm_eps", "head_dim", "attention_bias"});
+      model_with("glm4", json::object(),
+                 {"rope_parameters", "num_key_value_heads", "rms_norm_eps", "head_dim", "attention_bias"});
   EXPECT_EQ(model.rotary.percent, 0.5);
   EXPECT_TRUE(model.rotary.interleaved && model.qkv_bias);
   EXPECT_FALSE(model.linear_bias);
@@ -268,22 +269,22 @@ TEST(HubGranite, has_multipliers) {
   EXPECT_EQ(model.residual_multiplier, 0.22);
   EXPECT_EQ(model.output_multiplier, 1 / 7.0);
   const ModelConfig usual =
-      with("granite", json::object(),
-           {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling",
-            "num_key_value_heads", "rope_parameters", "attention_bias", "mlp_bias"});
+      model_with("granite", json::object(),
+                 {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling",
+                  "num_key_value_heads", "rope_parameters", "attention_bias", "mlp_bias"});
   EXPECT_EQ(usual.softmax_scale, 1);
   EXPECT_EQ(usual.groups, 4);
   EXPECT_FALSE(usual.qkv_bias);
   EXPECT_EQ(usual.residual_multiplier * usual.embedding_multiplier * usual.output_multiplier, 1);
   for (const double scaling : {3.0, 13.0, 49.0, 98.0, 0.3, 1.1}) {
     SCOPED_TRACE(scaling);
-    expect_kept(with("granite", {{"logits_scaling", scaling}}), "granite");
+    expect_kept(model_with("granite", {{"logits_scaling", scaling}}), "granite");
   }
   // What has none of them is a Llama.
-  EXPECT_EQ(type_for(with("granite", {{"embedding_multiplier", 1.0},
-                                      {"attention_multiplier", 0.5},
-                                      {"residual_multiplier", 1.0},
-                                      {"logits_scaling", 1.0}})),
+  EXPECT_EQ(type_for(model_with("granite", {{"embedding_multiplier", 1.0},
+                                            {"attention_multiplier", 0.5},
+                                            {"residual_multiplier", 1.0},
+                                            {"logits_scaling", 1.0}})),
             "llama");
   EXPECT_EQ(said("granite", {{"residual_multiplier", 0.0}}),
             "c: \"residual_multiplier\" is 0.0, expected a number above 0");

@@ -13,9 +13,9 @@ using nlohmann::json;
 using support::TemporaryDirectory;
 
 TEST(HubPhi3, has_settings_that_go_without_saying) {
-  const ModelConfig model = with("phi3", json::object(),
-                                 {"rope_parameters", "sliding_window", "num_key_value_heads", "rms_norm_eps",
-                                  "head_dim", "tie_word_embeddings", "resid_pdrop"});
+  const ModelConfig model = model_with("phi3", json::object(),
+                                       {"rope_parameters", "sliding_window", "num_key_value_heads",
+                                        "rms_norm_eps", "head_dim", "tie_word_embeddings", "resid_pdrop"});
   EXPECT_EQ(model.rotary.base, 10000);
   EXPECT_EQ(model.rotary.percent, 1);
   EXPECT_EQ(model.window, 0);
@@ -28,12 +28,12 @@ TEST(HubPhi3, has_settings_that_go_without_saying) {
 }
 
 TEST(HubPhi3, is_read_in_the_words_of_either_version) {
-  const ModelConfig old = with("phi3",
-                               {{"rope_theta", 250000.0},
-                                {"rope_scaling", nullptr},
-                                {"partial_rotary_factor", 0.5},
-                                {"resid_pdrop", 0.125}},
-                               {"rope_parameters"});
+  const ModelConfig old = model_with("phi3",
+                                     {{"rope_theta", 250000.0},
+                                      {"rope_scaling", nullptr},
+                                      {"partial_rotary_factor", 0.5},
+                                      {"resid_pdrop", 0.125}},
+                                     {"rope_parameters"});
   EXPECT_EQ(old.rotary.base, 250000);
   EXPECT_EQ(old.rotary.percent, 0.5);
   EXPECT_EQ(old.hidden_dropout, 0.125);
@@ -43,7 +43,7 @@ TEST(HubPhi3, is_read_in_the_words_of_either_version) {
 TEST(HubPhi3, what_weft_cannot_compute_is_refused_by_name) {
   const json stretched = {{"type", "longrope"}, {"short_factor", {1.0, 1.0}}, {"long_factor", {2.0, 2.0}}};
   EXPECT_EQ(said("phi3", {{"rope_parameters", nullptr}, {"rope_scaling", stretched}}),
-            "c: model: {model.rotary.short_factors} has 2 numbers, and 3 pairs of channels turn");
+            "c: model: {model.rotary.short_factors} has 2 numbers, and 4 pairs of channels turn");
   EXPECT_EQ(said("phi3", {{"rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}}}}),
             "c: rope scaling: \"short_factor\" is missing, expected a list of numbers above 0");
   EXPECT_EQ(said("phi3", {{"rope_parameters", {{"rope_type", "longrope"}, {"short_factor", {1.0, 0, 1}}}}}),
@@ -71,7 +71,7 @@ TEST(HubPhi3, stretches_angles_pair_by_pair) {
   expect_kept(model, "phi3");
   json angles = settings_of("phi3_long")["rope_parameters"];
   angles["attention_factor"] = 1.25;
-  const double factor = with("phi3_long", {{"rope_parameters", angles}}).rotary.factor;
+  const double factor = model_with("phi3_long", {{"rope_parameters", angles}}).rotary.factor;
   EXPECT_NEAR(std::sqrt(1 + std::log(factor) / std::log(8.0)), 1.25, 1e-12);
   const std::string alone = "angles that are stretched pair by pair, in a model that is not as Phi-3";
   EXPECT_EQ(reason("phi3_long", [](auto& m) { m.qkv_bias = true; }), alone);
@@ -104,7 +104,7 @@ TEST(HubPhi3, what_no_family_has_is_named) {
 TEST(HubSmolLM3, has_settings_that_go_without_saying) {
   const auto less = {"no_rope_layers",  "no_rope_layer_interval", "layer_types",        "num_key_value_heads",
                      "rope_parameters", "tie_word_embeddings",    "use_sliding_window", "rms_norm_eps"};
-  const ModelConfig model = with("smollm3", json::object(), less);
+  const ModelConfig model = model_with("smollm3", json::object(), less);
   EXPECT_EQ(model.rotary.skip_layers, (std::vector{0, 0, 0, 1}));
   EXPECT_EQ(model.rotary.base, 2e6);
   EXPECT_EQ(model.groups, 4);
@@ -112,22 +112,24 @@ TEST(HubSmolLM3, has_settings_that_go_without_saying) {
   EXPECT_TRUE(model.tied_output);
   EXPECT_EQ(model.norm_epsilon, 1e-6);
   // Windows are there for layers without positions.
-  EXPECT_EQ(with("smollm3", {{"use_sliding_window", true}}, less).window_layers, (std::vector{0, 0, 0, 1}));
-  EXPECT_EQ(with("smollm3", {{"use_sliding_window", true}}, {"layer_types", "sliding_window"}).window, 0);
-  EXPECT_EQ(with("smollm3", {{"num_key_value_heads", nullptr}}).groups, 4);
+  EXPECT_EQ(model_with("smollm3", {{"use_sliding_window", true}}, less).window_layers,
+            (std::vector{0, 0, 0, 1}));
+  EXPECT_EQ(model_with("smollm3", {{"use_sliding_window", true}}, {"layer_types", "sliding_window"}).window,
+            0);
+  EXPECT_EQ(model_with("smollm3", {{"num_key_value_heads", nullptr}}).groups, 4);
 }
 
 TEST(HubSmolLM3, layers_without_positions_are_those_of_the_list_or_every_nth) {
   EXPECT_EQ(model_of("smollm3").rotary.skip_layers, (std::vector{0, 1, 0, 1}));
   EXPECT_EQ(model_of("smollm3").window_layers, (std::vector{0, 1, 0, 1}));
   const auto listed = [](const json& list) {
-    return with("smollm3", {{"no_rope_layers", list}}).rotary.skip_layers;
+    return model_with("smollm3", {{"no_rope_layers", list}}).rotary.skip_layers;
   };
   EXPECT_EQ(listed({1, 1, 0, 1}), (std::vector{0, 0, 1, 0}));
   EXPECT_EQ(listed({0, 0, 0, 0}), (std::vector{1, 1, 1, 1}));
   EXPECT_TRUE(listed({1, 1, 1, 1, 0, 1}).empty());  // of more layers than there are
   EXPECT_TRUE(
-      with("smollm3", {{"no_rope_layer_interval", 5}}, {"no_rope_layers"}).rotary.skip_layers.empty());
+      model_with("smollm3", {{"no_rope_layer_interval", 5}}, {"no_rope_layers"}).rotary.skip_layers.empty());
   EXPECT_EQ(said("smollm3", {{"no_rope_layers", {1, "0", 1, 0}}}),
             "c: \"no_rope_layers\" is [1,\"0\",1,0], expected a list of 0 and 1");
   EXPECT_EQ(said("smollm3", {{"no_rope_layers", {1, 0}}}),
