@@ -16,6 +16,8 @@ UNSET = object()
 
 ROPE = {"position-embedding-type": "rope"}
 YARN = {"position-embedding-type": "yarn", "rotary-scaling-factor": "4", "yarn-original-max-position-embeddings": "8"}
+LONGROPE = {"rope-type": "longrope", "longrope-short-factors": ["1", "1", "2", "2"], "longrope-long-factors": ["3", "3", "4", "4"],
+            "longrope-original-max-position-embeddings": "8"}
 LLAMA3 = ROPE | {"use-rope-scaling": None}
 LATENT = ROPE | {"multi-latent-attention": None, "qk-head-dim": "8", "qk-pos-emb-head-dim": "4", "v-head-dim": "8"}
 TP2, PP2, CP2, DP2 = ({"ranks": "2"} | d for d in ({"tensor-model-parallel-size": "2"}, {"pipeline-model-parallel-size": "2"},
@@ -93,8 +95,10 @@ PAIRS = {
     "openai-gelu": ({"disable-bias-linear": None}, True, UNSET), "no-bias-gelu-fusion": ({}, True, UNSET),
     "disable-bias-linear": ({}, True, UNSET), "add-qkv-bias": ({"disable-bias-linear": None}, True, UNSET),
     "untie-embeddings-and-output-weights": ({}, True, UNSET), "embedding-multiplier": ({}, "1", "2"), "attention-dropout": ({}, "0", "0.2"),
-    "qk-l2-norm": ({}, True, UNSET), "norm-places": ({}, "around", "behind"), "residual-multiplier": ({}, "1", "0.5"),
-    "rotary-window-base": (ROPE | {"window-size": "3,0"}, "100", UNSET), "hidden-dropout": ({}, "0", "0.2"), "softmax-scale": ({}, "0.1", "3"), "window-size": ({}, "3,0", "8,0"),
+    "qk-l2-norm": ({}, True, UNSET), "qk-l2-norm-turning": (ROPE | {"qk-l2-norm": None, "no-rope-freq": "2"}, True, UNSET), "norm-places": ({}, "around", "behind"), "residual-multiplier": ({}, "1", "0.5"),
+    "longrope-short-factors": (LONGROPE | {"longrope-original-max-position-embeddings": "16"}, ["1", "1", "1", "1"], ["1", "2", "3", "4"]),
+    "longrope-long-factors": (LONGROPE, ["1", "1", "1", "1"], ["1", "2", "3", "4"]),
+    "longrope-original-max-position-embeddings": (LONGROPE, "8", "16"), "rotary-window-base": (ROPE | {"window-size": "3,0"}, "100", UNSET), "hidden-dropout": ({}, "0", "0.2"), "softmax-scale": ({}, "0.1", "3"), "window-size": ({}, "3,0", "8,0"),
     "window-attn-skip-freq": ({"window-size": "3,0"}, "2", UNSET), "vocab-size": ({}, "64", "128"),
     "make-vocab-size-divisible-by": ({}, "64", "1024"), "padded-vocab-size": ({}, "64", "1024"), "no-pad-vocab-size": ({}, True, UNSET), "disable-pad-vocab-size": ({}, True, UNSET),
     "init-method-std": ({}, "0.02", "0.1"), "embedding-init-method-std": ({}, "0.02", "0.1"), "init-method-xavier-uniform": ({}, True, UNSET),

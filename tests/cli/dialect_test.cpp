@@ -85,10 +85,10 @@ TEST(Dialect, leads_to_every_field) {
     const Said of_file = said(with_sample(key));
     for (const dialect::KeySaid& one : of_file.rest.keys) reached.emplace(one.field);
   }
-  // Derived; the other forms of --window-attn-skip-freq, --linear-attention-freq, --cp-comm-type and
-  // --moe-layer-freq.
-  reached.insert({"parallel.dp", "model.window_layers", "model.delta.layers", "parallel.context_layers",
-                  "model.experts.layers", "model.experts.first"});
+  // Derived; the other forms of --window-attn-skip-freq, --no-rope-freq, --linear-attention-freq,
+  // --cp-comm-type and --moe-layer-freq.
+  reached.insert({"parallel.dp", "model.window_layers", "model.rotary.skip_layers", "model.delta.layers",
+                  "parallel.context_layers", "model.experts.layers", "model.experts.first"});
   TrainConfig config;
   const Fields fields(config);
   for (const auto& field : fields.all()) EXPECT_TRUE(reached.contains(field->path())) << field->path();
@@ -317,6 +317,9 @@ TEST(Dialect, reads_windows_as_pairs_and_layers_as_python_lists) {
   EXPECT_EQ(read({"--window-size", "127,0"})->config.model.window, 128);
   EXPECT_EQ(read({"--window-size", "(127, 0)"})->config.model.window, 128);
   EXPECT_EQ(read({"--window-size", "-1", "0"})->config.model.window, 0);
+  EXPECT_EQ(read({"--no-rope-freq", "4"})->config.model.rotary.skip_every, 4);
+  EXPECT_THAT(read({"--no-rope-freq", "([0]*3+[1])*2"})->config.model.rotary.skip_layers,
+              ElementsAre(0, 0, 0, 1, 0, 0, 0, 1));
   EXPECT_EQ(read({"--window-attn-skip-freq", "6"})->config.model.window_full_every, 6);
   EXPECT_THAT(read({"--window-attn-skip-freq", "([0]*1+[1]*2)*2"})->config.model.window_layers,
               ElementsAre(0, 1, 1, 0, 1, 1));

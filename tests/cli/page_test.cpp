@@ -92,6 +92,10 @@ class Beside {
             "--curriculum-min-length=8 --curriculum-steps=2 --curriculum-root=2"},
            {"curriculum-schedule fixed_discrete", "--curriculum-lengths 8 16 --curriculum-until 1"},
            {"mtp-use-repeated-layer", "--mtp-num-layers=2"},
+           {"rope-type longrope",
+            "--longrope-short-factors 1 1 1 1 --longrope-long-factors 1 1 1 1 "
+            "--longrope-original-max-position-embeddings=8"},
+           {"qk-l2-norm-turning", "--qk-l2-norm"},
            {"moe-apply-probs-on-input", "--num-experts=4"},
            {"mlp-type residual", "--num-experts=4"},
            {"exp-avg-dtype", "--use-precision-aware-optimizer"},

@@ -53,7 +53,7 @@ std::string apart(double a, double b) { return text(" are ", a, " and ", b, ", "
 
 }  // namespace
 
-std::string difference(const Curve& a, const Curve& b, const Rounding& rounding) {
+std::string difference(const Curve& a, const Curve& b, const Rounding& rounding, const Curve& besides) {
   // Where a step was skipped its norm is no number, for both.
   const auto far = [&](double x, double y, double bound) {
     const bool both_overflow = a.skipped > 0 && !std::isfinite(x) && !std::isfinite(y);
@@ -61,20 +61,32 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding)
   };
   if (a.losses.size() != b.losses.size()) return "one has more steps than the other";
   if (a.skipped != b.skipped) return text(a.skipped, " and ", b.skipped, " steps were skipped");
+  const auto more = [](const std::vector<double>& of, std::size_t i) { return i < of.size() ? of[i] : 0; };
   const std::size_t of_a_step = a.norms.empty() ? 1 : a.losses.size() / a.norms.size();
   for (std::size_t i = 0; i < a.losses.size(); ++i)
-    if (far(a.losses[i], b.losses[i], rounding.loss))
+    if (far(a.losses[i], b.losses[i], rounding.loss + more(besides.losses, i)))
       return text("losses of step ", i / of_a_step + 1, apart(a.losses[i], b.losses[i]));
   for (std::size_t i = 0; i < a.norms.size(); ++i)
-    if (far(a.norms[i], b.norms[i], rounding.norm * b.norms[i]))
+    if (far(a.norms[i], b.norms[i], rounding.norm * b.norms[i] + more(besides.norms, i)))
       return text("gradient norms of step ", i + 1, apart(a.norms[i], b.norms[i]));
   for (std::size_t i = 0; i < a.evaluations.size(); ++i)
-    if (far(a.evaluations[i], b.evaluations.at(i), rounding.loss))
+    if (far(a.evaluations[i], b.evaluations.at(i), rounding.loss + more(besides.evaluations, i)))
       return text("evaluations", apart(a.evaluations[i], b.evaluations[i]));
-  return a.copies_agree && b.copies_agree ? "" : "copies of a tied weight or a shared key differ";
+  return a.copies_agree && b.copies_agree ? "" : "copies of a weight differ";
 }
 
 namespace {
+
+/// Keeps how far a number was at most from what it is undisturbed, it or one before it.
+void keep_most(std::vector<double>& most, const std::vector<double>& disturbed,
+               const std::vector<double>& undisturbed) {
+  most.resize(undisturbed.size());
+  for (std::size_t i = 0; i < most.size(); ++i) {
+    const double moved = std::abs(disturbed.at(i) - undisturbed[i]);
+    if (std::isfinite(moved)) most[i] = std::max(most[i], moved);
+    if (i > 0) most[i] = std::max(most[i], most[i - 1]);
+  }
+}
 
 /// A state space, attention, an MLP and a state space in turn.
 std::string letters(int layers) {
@@ -84,6 +96,23 @@ std::string letters(int layers) {
 }
 
 }  // namespace
+
+Curve moved_by_rounding(const ModelConfig& config, const Cut& cut, const Cut& alone) {
+  const Curve undisturbed = train(config, alone);
+  Cut other = alone;
+  other.disturbance.share = least_disturbance(config.precision);
+  other.sum_in_bf16 = cut.reduce_in_bf16 || cut.sum_in_bf16;
+  Curve most;
+  for (; other.disturbance.time < 4; ++other.disturbance.time) {
+    const Curve disturbed = train(config, other);
+    keep_most(most.losses, disturbed.losses, undisturbed.losses);
+    keep_most(most.norms, disturbed.norms, undisturbed.norms);
+    keep_most(most.evaluations, disturbed.evaluations, undisturbed.evaluations);
+  }
+  for (std::vector<double>* of : {&most.losses, &most.norms, &most.evaluations})
+    for (double& moved : *of) moved *= 2;
+  return most;
+}
 
 ModelConfig shape_of(const std::string& name, int layers) {
   ModelConfig config = name == "gpt2"      ? tiny_gpt2()
@@ -108,6 +137,7 @@ ModelConfig shape_of(const std::string& name, int layers) {
   config.hidden_dropout = config.attention_dropout = 0.1;
   config.experts.layers.clear();
   config.window_layers.clear();
+  config.rotary.skip_layers.clear();
   config.delta.layers.clear();
   complete(config);
   return config;

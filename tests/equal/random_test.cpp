@@ -98,15 +98,34 @@ Cut one_rank(const Cut& cut) {
           .loss_scale = cut.loss_scale};
 }
 
-/// "" where a layout trains as one rank does: to the bit in exact mode, else but for rounding.
-std::string far_from_one_rank(const Drawn& drawn) {
+/// What came of a layout and of one rank: "" where they trained alike, to the bit in exact mode, else but for
+/// rounding.
+struct Answer {
+  std::string difference;
+  bool moved_by_any_rounding = false;  // they parted by more than most, but no more than one rank from itself
+};
+
+Answer compared(ModelConfig model, Cut cut, const Cut& alone) {
+  const Curve many = train(model, cut), one = train(model, alone);
+  const Rounding rounding = rounding_of(model, cut);
+  const std::string usual = difference(many, one, rounding);
+  if (usual.empty() || cut.exact) return {usual};
+  const std::string unusual = difference(many, one, rounding, moved_by_rounding(model, cut, alone));
+  if (!unusual.empty()) return {unusual + ", and one rank moves less by rounding alone"};
+  // What moves so far hides mistakes: f32's rounding moves it least.
+  const bool least = model.precision == Precision::f32 && !cut.reduce_in_bf16;
+  model.precision = Precision::f32;
+  cut.reduce_in_bf16 = false;
+  return {least ? "" : compared(model, cut, alone).difference, true};
+}
+
+Answer against_one_rank(const Drawn& drawn) {
   Cut alone = one_rank(drawn.cut);
   alone.exact = drawn.cut.exact;
   // Balancing losses and the room of experts are a microbatch's.
   if (drawn.model.experts.count > 0) alone.micro_batch = drawn.cut.micro_batch;
   if (alone.exact) alone.micro_batch = 1;
-  const Curve cut = train(drawn.model, drawn.cut), one = train(drawn.model, alone);
-  return difference(cut, one, rounding_of(drawn.model, drawn.cut));
+  return compared(drawn.model, drawn.cut, alone);
 }
 
 std::string name_of(const ExpertsConfig& x) {
@@ -141,9 +160,8 @@ std::string with_fault(Fault fault, const Numbers& numbers = {}) {
   ModelConfig config = shape_of("gpt2", 2);
   config.precision = numbers.precision;
   if (fault == Fault::shared_keys_not_added) config.groups = 1;
-  const Curve one = train(config, one_rank(cut));
   cut.fault = fault;
-  return difference(train(config, cut), one, rounding_of(config, cut));
+  return compared(config, cut, one_rank(cut)).difference;
 }
 
 }  // namespace
@@ -151,10 +169,29 @@ std::string with_fault(Fault fault, const Numbers& numbers = {}) {
 // The objective is a mean over microbatches, so that its bits hold however they are cut: all samples count
 // equally many tokens here.
 TEST(RandomLayouts, train_as_one_rank_does) {
+  int moved_by_any_rounding = 0;
   for (int number = 0; number < cases(); ++number) {
     const Drawn drawn = Lottery(std::uint32_t(number)).draw();
     SCOPED_TRACE(text("number ", number, ": ", name_of(drawn)));
-    ASSERT_EQ(far_from_one_rank(drawn), "");
+    const Answer answer = against_one_rank(drawn);
+    ASSERT_EQ(answer.difference, "");
+    moved_by_any_rounding += answer.moved_by_any_rounding ? 1 : 0;
+  }
+  EXPECT_LE(moved_by_any_rounding, cases() / 100);
+}
+
+// Layers that remember, under norms of heads: one rank's own norm of step 5 moves by 2 % where weights go to
+// the next float (300), and by a sixth where one of eight is rounded to another bf16 (499).
+TEST(RandomLayouts, may_part_where_the_model_takes_hold_of_any_rounding_but_hide_no_mistake) {
+  if (sanitized) return;  // sees two steps
+  for (const std::uint32_t number : {300U, 499U}) {
+    Drawn drawn = Lottery(number).draw();
+    SCOPED_TRACE(text("number ", number, ": ", name_of(drawn)));
+    const Answer answer = against_one_rank(drawn);
+    EXPECT_EQ(answer.difference, "");
+    EXPECT_TRUE(answer.moved_by_any_rounding);
+    drawn.cut.fault = Fault::weight_gradient_dropped;
+    EXPECT_NE(against_one_rank(drawn).difference, "");
   }
 }
 

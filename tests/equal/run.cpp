@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "tests/support/tiny.h"
 #include "tests/support/trials.h"
@@ -124,6 +123,7 @@ class Rank {
     if (cut.fault == Fault::weight_gradient_dropped) drop_a_gradient(".mlp.down.weight");
     if (cut.fault == Fault::experts_learn_nothing && mesh_.place(Axis::ep) + 1 == cut.parallel.ep)
       drop_a_gradient(".down.weight");
+    if (cut.disturbance.share > 0) disturb(replica_.weights(), cut.disturbance);
   }
 
   StepReport step(int number) {
@@ -169,17 +169,14 @@ class Rank {
     for (const LossSum& sum : sums) means.push_back(sum.mean());
     return means;
   }
-  /// What some other rank holds too.
+  /// What it holds, whether or not others do too.
   Copies copies() const {
     Copies out;
     replica_.each_value([&](Parameter& p) {
-      for (const Piece& piece : p.pieces) {
-        const bool shared = p.shared.ranks > 1 && &piece == &p.pieces.back();
-        const Tensor held = p.value.view({p.shape.elements()});
-        if (tied_.contains(p.name) || shared)
-          out[text(p.name, piece.where.offset)].push_back(
-              numbers(held.slice(0, piece.at, piece.where.local.elements())));
-      }
+      const Tensor held = p.value.view({p.shape.elements()});
+      for (const Piece& piece : p.pieces)
+        out[text(p.name, piece.where.offset)].push_back(
+            numbers(held.slice(0, piece.at, piece.where.local.elements())));
     });
     return out;
   }
@@ -223,7 +220,6 @@ class Rank {
 
   // ---- mistakes
   void plant(Parameter& p) {
-    if (p.tied) tied_.insert(p.name);
     if (cut_.fault == Fault::tied_copies_not_added) p.tied = false;
     if (cut_.fault == Fault::shared_keys_not_added) p.shared.partial = false;
     if (cut_.fault == Fault::sequence_parts_not_added) p.spread = p.spread.without_terms(Axis::tp);
@@ -251,7 +247,6 @@ class Rank {
   std::unique_ptr<Device> host_;         // where the device keeps its memory to itself
   std::unique_ptr<Communicator> words_;  // where they are late, or go through the host
   ProcessMesh mesh_;
-  std::set<std::string> tied_;  // as the model says
   Replica replica_;
   int most_waits_ = 0;
 };

@@ -18,6 +18,41 @@ inline nlohmann::json settings_of(const std::string& name) {
   return nlohmann::json::parse(file);
 }
 
+inline ModelConfig model_of(const std::string& name) {
+  return exchange::read_hub_config(hub_model(name)).model;
+}
+
+/// The same of other settings, or without some.
+inline ModelConfig with(const std::string& name, const nlohmann::json& changes,
+                        std::initializer_list<const char*> without = {}) {
+  nlohmann::json object = settings_of(name);
+  for (const char* one : without) object.erase(one);
+  object.update(changes);
+  return exchange::hub_config_from_json(object.dump(), "c").model;
+}
+
+/// Why no type has a model.
+inline std::string reason(const ModelConfig& model) {
+  const std::string words = refused([&] { (void)exchange::type_for(model); });
+  return words.substr(words.find(") has ") + 6);
+}
+
+inline std::string reason(const std::string& name, const std::function<void(ModelConfig&)>& change) {
+  ModelConfig model = model_of(name);
+  change(model);
+  return reason(model);
+}
+
+/// Written and read again it is the same model.
+inline void expect_kept(const ModelConfig& model, const std::string& type) {
+  using namespace exchange;
+  EXPECT_EQ(type_for(model), type);
+  const HubConfig again = hub_config_from_json(hub_config_json(model, Dtype::f32, {}), "c");
+  EXPECT_EQ(again.type, type);
+  EXPECT_NO_THROW(must_agree(model, again, "c"));
+  EXPECT_TRUE(again.notices.empty());
+}
+
 /// What is said of a model's config.json with other settings.
 inline std::string said(const std::string& name, const nlohmann::json& changes) {
   nlohmann::json object = settings_of(name);

@@ -15,12 +15,6 @@ using namespace weft::exchange;
 using nlohmann::json;
 using support::TemporaryDirectory;
 
-namespace {
-
-ModelConfig model_of(const std::string& name) { return read_hub_config(hub_model(name)).model; }
-
-}  // namespace
-
 TEST(HubExperts, a_missing_expert_and_one_too_many_are_named) {
   EXPECT_EQ(
       said_without("mixtral", "model.layers.1.block_sparse_moe.experts.3.w2.weight"),

@@ -91,6 +91,8 @@ TEST(HubRanks, each_reads_its_own_part_and_no_more) {
                            "qwen3",
                            "phi3",
                            "smollm3",
+                           "phi3_long",
+                           "llama4_text",
                            "glm4_moe",
                            "bert",
                            "bert_untied",

@@ -70,8 +70,7 @@ std::string letters_of(const json& changes) {
 std::string reason(const std::function<void(ModelConfig&)>& change) {
   ModelConfig model = nemotron();
   change(model);
-  const std::string words = refused([&] { (void)type_for(model); });
-  return words.substr(words.find(") has ") + 6);
+  return weft::testing::reason(model);
 }
 
 }  // namespace

@@ -15,32 +15,6 @@ using support::TemporaryDirectory;
 
 namespace {
 
-ModelConfig model_of(const std::string& name) { return read_hub_config(hub_model(name)).model; }
-
-ModelConfig with(const std::string& name, const json& changes,
-                 std::initializer_list<const char*> without = {}) {
-  json object = settings_of(name);
-  for (const char* one : without) object.erase(one);
-  object.update(changes);
-  return hub_config_from_json(object.dump(), "c").model;
-}
-
-std::string reason(const std::string& name, const std::function<void(ModelConfig&)>& change) {
-  ModelConfig model = model_of(name);
-  change(model);
-  const std::string words = refused([&] { (void)type_for(model); });
-  return words.substr(words.find(") has ") + 6);
-}
-
-/// Written and read again it is the same model.
-void expect_kept(const ModelConfig& model, const std::string& type) {
-  EXPECT_EQ(type_for(model), type);
-  const HubConfig again = hub_config_from_json(hub_config_json(model, Dtype::f32, {}), "c");
-  EXPECT_EQ(again.type, type);
-  EXPECT_NO_THROW(must_agree(model, again, "c"));
-  EXPECT_TRUE(again.notices.empty());
-}
-
 const json plain_angles = {{"rope_type", "default"}, {"rope_theta", 500.0}};
 
 }  // namespace
@@ -136,7 +110,10 @@ TEST(HubOlmo, what_no_family_has_is_named) {
             "norms of what layers give, with heads of which a part turns");
   EXPECT_EQ(reason("olmo2", [](auto& m) { m.embedding_multiplier = 2; }),
             "norms of what layers give, with multipliers");
-  EXPECT_EQ(reason("olmo3", [](auto& m) { m.rotary.skip_every = 2; }),
+  EXPECT_EQ(reason("olmo3",
+                   [](auto& m) {
+                     m.rotary.skip_layers = {0, 1, 0, 1};
+                   }),
             "norms of what layers give and of whole queries, with layers without rotary positions");
   EXPECT_EQ(reason("olmo3", [](auto& m) { m.rotary.window_base.reset(); }),
             "norms of what layers give and of whole queries, with angles that are stretched in all layers");
@@ -149,26 +126,23 @@ TEST(HubOlmo, what_no_family_has_is_named) {
 }
 
 TEST(HubExaone, layers_without_a_window_turn_nothing_where_others_have_one) {
-  EXPECT_EQ(model_of("exaone4").rotary.skip_every, 2);
+  EXPECT_EQ(model_of("exaone4").rotary.skip_layers, (std::vector{0, 1, 0, 1}));
   EXPECT_EQ(model_of("exaone4").window_layers, (std::vector{1, 0, 1, 0}));
-  EXPECT_EQ(model_of("exaone4_full").rotary.skip_every, 0);
+  EXPECT_TRUE(model_of("exaone4_full").rotary.skip_layers.empty());
   EXPECT_EQ(model_of("exaone4_full").window, 0);
   expect_kept(model_of("exaone4_full"), "exaone4");
   const ModelConfig usual =
       with("exaone4", json::object(), {"layer_types", "sliding_window", "sliding_window_pattern"});
   EXPECT_EQ(usual.window, 4096);
-  EXPECT_EQ(usual.rotary.skip_every, 4);
-  EXPECT_EQ(with("exaone4", {{"sliding_window_pattern", "LLLG"}}).rotary.skip_every, 2);  // the list says it
+  EXPECT_EQ(usual.rotary.skip_layers, (std::vector{0, 0, 0, 1}));
+  EXPECT_EQ(with("exaone4", {{"sliding_window_pattern", "LLLG"}}).rotary.skip_layers,
+            (std::vector{0, 1, 0, 1}));  // the list says it
   const json none =
       json::array({"sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention"});
-  EXPECT_EQ(with("exaone4", {{"layer_types", none}}).rotary.skip_every, 0);
+  EXPECT_TRUE(with("exaone4", {{"layer_types", none}}).rotary.skip_layers.empty());
   const json other =
       json::array({"full_attention", "sliding_attention", "sliding_attention", "full_attention"});
-  EXPECT_EQ(
-      said("exaone4", {{"layer_types", other}}),
-      "c: \"layer_types\" is "
-      "[\"full_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\"], "
-      "weft can only leave every n-th layer without positions, as others than sliding_attention are here");
+  EXPECT_EQ(with("exaone4", {{"layer_types", other}}).rotary.skip_layers, (std::vector{1, 0, 0, 1}));
   EXPECT_EQ(said("exaone4", {{"sliding_window", nullptr}}),
             "c: \"layer_types\" is "
             "[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"], "
@@ -179,8 +153,8 @@ TEST(HubExaone, what_no_family_has_is_named) {
   const std::string alone = "norms of what layers give alone, ";
   EXPECT_EQ(reason("exaone4", [](auto& m) { m.qk_norm = false; }),
             alone + "without norms of queries and keys");
-  for (const int every : {0, 3})
-    EXPECT_EQ(reason("exaone4", [&](auto& m) { m.rotary.skip_every = every; }),
+  for (const std::vector<int>& skipped : {std::vector<int>(), std::vector{0, 0, 1, 0}})
+    EXPECT_EQ(reason("exaone4", [&](auto& m) { m.rotary.skip_layers = skipped; }),
               alone + "with layers without a window that turn, or the other way round");
   EXPECT_EQ(reason("exaone4", [](auto& m) { m.rotary.window_base = 7; }),
             alone + "with angles of their own in some layers");
@@ -255,12 +229,15 @@ TEST(HubGemma3, what_no_family_has_is_named) {
             around + "with scores divided by the root of no whole number");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.rotary.window_base.reset(); }),
             around + "with angles that are stretched in all layers");
-  EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.rotary.skip_every = 2; }),
+  EXPECT_EQ(reason("gemma3_text",
+                   [](auto& m) {
+                     m.rotary.skip_layers = {0, 1, 0, 1};
+                   }),
             around + "with layers without rotary positions");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.qk_norm_whole = true; }),
             "norms around layers, with norms of whole queries and keys");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.qk_norm_plain = true; }),
-            "norms of queries and keys without gains");
+            "norms without gains or weighed rows, with other norms or MLPs than Llama's");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.residual_multiplier = 2; }),
             "norms of what layers give, with multipliers");
 }
@@ -277,7 +254,10 @@ TEST(HubGlm4, has_settings_that_go_without_saying) {
   EXPECT_EQ(model.norm_epsilon, 1.5625e-7);
   EXPECT_EQ(reason("glm4", [](auto& m) { m.window = 4; }),
             "norms around layers, with a window and no norms of queries and keys");
-  EXPECT_EQ(reason("glm4", [](auto& m) { m.rotary.skip_every = 2; }),
+  EXPECT_EQ(reason("glm4",
+                   [](auto& m) {
+                     m.rotary.skip_layers = {0, 1, 0, 1};
+                   }),
             "norms around layers, with layers without rotary positions");
 }
 

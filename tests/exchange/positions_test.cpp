@@ -1,6 +1,8 @@
 // Heads of which a part turns, and layers that turn nothing: Phi-3 and SmolLM3.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/exchange/changed.h"
 #include "weft/exchange/hub_write.h"
 
@@ -9,27 +11,6 @@ using namespace weft::testing;
 using namespace weft::exchange;
 using nlohmann::json;
 using support::TemporaryDirectory;
-
-namespace {
-
-ModelConfig model_of(const std::string& name) { return read_hub_config(hub_model(name)).model; }
-
-ModelConfig with(const std::string& name, const json& changes,
-                 std::initializer_list<const char*> without = {}) {
-  json object = settings_of(name);
-  for (const char* one : without) object.erase(one);
-  object.update(changes);
-  return hub_config_from_json(object.dump(), "c").model;
-}
-
-std::string reason(const std::string& name, const std::function<void(ModelConfig&)>& change) {
-  ModelConfig model = model_of(name);
-  change(model);
-  const std::string words = refused([&] { (void)type_for(model); });
-  return words.substr(words.find(") has ") + 6);
-}
-
-}  // namespace
 
 TEST(HubPhi3, has_settings_that_go_without_saying) {
   const ModelConfig model = with("phi3", json::object(),
@@ -62,9 +43,13 @@ TEST(HubPhi3, is_read_in_the_words_of_either_version) {
 TEST(HubPhi3, what_weft_cannot_compute_is_refused_by_name) {
   const json stretched = {{"type", "longrope"}, {"short_factor", {1.0, 1.0}}, {"long_factor", {2.0, 2.0}}};
   EXPECT_EQ(said("phi3", {{"rope_parameters", nullptr}, {"rope_scaling", stretched}}),
-            "c: rope scaling: \"type\" is \"longrope\", weft knows default of a phi3");
+            "c: model: {model.rotary.short_factors} has 2 numbers, and 3 pairs of channels turn");
   EXPECT_EQ(said("phi3", {{"rope_parameters", {{"rope_type", "yarn"}, {"factor", 4.0}}}}),
-            "c: rope scaling: \"rope_type\" is \"yarn\", weft knows default of a phi3");
+            "c: rope scaling: \"short_factor\" is missing, expected a list of numbers above 0");
+  EXPECT_EQ(said("phi3", {{"rope_parameters", {{"rope_type", "longrope"}, {"short_factor", {1.0, 0, 1}}}}}),
+            "c: rope scaling: \"short_factor\" is [1.0,0,1], expected a list of numbers above 0");
+  EXPECT_EQ(said("phi3", {{"rope_parameters", {{"rope_type", "linear"}, {"factor", 4.0}}}}),
+            "c: rope scaling: \"rope_type\" is \"linear\", weft knows default and longrope of a phi3");
   EXPECT_EQ(said("llama3", {{"rope_parameters", {{"rope_type", "longrope"}}}}),
             "c: rope scaling: \"rope_type\" is \"longrope\", weft knows default, linear, llama3 and yarn");
   for (const char* name : {"attention_bias", "mlp_bias", "lm_head_bias"})
@@ -74,6 +59,24 @@ TEST(HubPhi3, what_weft_cannot_compute_is_refused_by_name) {
       said("phi3", {{"rope_parameters", {{"partial_rotary_factor", 0.4}}}}),
       "c: \"partial_rotary_factor\" is 0.4, and of heads of 8 channels weft turns an even number and no "
       "more than all");
+}
+
+TEST(HubPhi3, stretches_angles_pair_by_pair) {
+  const ModelConfig model = model_of("phi3_long");
+  EXPECT_EQ(model.rotary.scaling, RotaryScaling::longrope);
+  EXPECT_EQ(model.rotary.short_factors, (std::vector{1, 1.75}));
+  EXPECT_EQ(model.rotary.long_factors, (std::vector{1.5, 3.75}));
+  EXPECT_EQ(model.rotary.original_positions, 8);
+  EXPECT_EQ(model.rotary.factor, 4);  // 32 positions of 8
+  expect_kept(model, "phi3");
+  json angles = settings_of("phi3_long")["rope_parameters"];
+  angles["attention_factor"] = 1.25;
+  const double factor = with("phi3_long", {{"rope_parameters", angles}}).rotary.factor;
+  EXPECT_NEAR(std::sqrt(1 + std::log(factor) / std::log(8.0)), 1.25, 1e-12);
+  const std::string alone = "angles that are stretched pair by pair, in a model that is not as Phi-3";
+  EXPECT_EQ(reason("phi3_long", [](auto& m) { m.qkv_bias = true; }), alone);
+  EXPECT_EQ(reason("phi3_long", [](auto& m) { m.norm_places = NormPlaces::around; }), alone);
+  EXPECT_EQ(reason("phi3_long", [](auto& m) { m.rotary.factor = 1.3; }), alone);
 }
 
 TEST(HubPhi3, a_tensor_of_queries_keys_and_values_is_asked_for_whole) {
@@ -102,7 +105,7 @@ TEST(HubSmolLM3, has_settings_that_go_without_saying) {
   const auto less = {"no_rope_layers",  "no_rope_layer_interval", "layer_types",        "num_key_value_heads",
                      "rope_parameters", "tie_word_embeddings",    "use_sliding_window", "rms_norm_eps"};
   const ModelConfig model = with("smollm3", json::object(), less);
-  EXPECT_EQ(model.rotary.skip_every, 4);
+  EXPECT_EQ(model.rotary.skip_layers, (std::vector{0, 0, 0, 1}));
   EXPECT_EQ(model.rotary.base, 2e6);
   EXPECT_EQ(model.groups, 4);
   EXPECT_EQ(model.window, 0);
@@ -115,23 +118,18 @@ TEST(HubSmolLM3, has_settings_that_go_without_saying) {
 }
 
 TEST(HubSmolLM3, layers_without_positions_are_those_of_the_list_or_every_nth) {
-  EXPECT_EQ(model_of("smollm3").rotary.skip_every, 2);
+  EXPECT_EQ(model_of("smollm3").rotary.skip_layers, (std::vector{0, 1, 0, 1}));
   EXPECT_EQ(model_of("smollm3").window_layers, (std::vector{0, 1, 0, 1}));
   const auto listed = [](const json& list) {
-    return with("smollm3", {{"no_rope_layers", list}}).rotary.skip_every;
+    return with("smollm3", {{"no_rope_layers", list}}).rotary.skip_layers;
   };
-  EXPECT_EQ(listed({1, 1, 1, 0}), 4);
-  EXPECT_EQ(listed({1, 1, 0, 1}), 3);
-  EXPECT_EQ(listed({0, 0, 0, 0}), 1);
-  EXPECT_EQ(listed({1, 1, 1, 1, 0, 1}), 0);  // of more layers than there are
-  EXPECT_EQ(with("smollm3", {{"no_rope_layer_interval", 5}}, {"no_rope_layers"}).rotary.skip_every, 0);
-  const std::string every = ", weft can only leave every n-th layer without positions";
-  EXPECT_EQ(said("smollm3", {{"no_rope_layers", {0, 1, 1, 1}}}),
-            "c: \"no_rope_layers\" is [0,1,1,1]" + every);
-  EXPECT_EQ(said("smollm3", {{"no_rope_layers", {1, 0, 1, 1}}}),
-            "c: \"no_rope_layers\" is [1,0,1,1]" + every);
+  EXPECT_EQ(listed({1, 1, 0, 1}), (std::vector{0, 0, 1, 0}));
+  EXPECT_EQ(listed({0, 0, 0, 0}), (std::vector{1, 1, 1, 1}));
+  EXPECT_TRUE(listed({1, 1, 1, 1, 0, 1}).empty());  // of more layers than there are
+  EXPECT_TRUE(
+      with("smollm3", {{"no_rope_layer_interval", 5}}, {"no_rope_layers"}).rotary.skip_layers.empty());
   EXPECT_EQ(said("smollm3", {{"no_rope_layers", {1, "0", 1, 0}}}),
-            "c: \"no_rope_layers\" is [1,\"0\",1,0]" + every);
+            "c: \"no_rope_layers\" is [1,\"0\",1,0], expected a list of 0 and 1");
   EXPECT_EQ(said("smollm3", {{"no_rope_layers", {1, 0}}}),
             "c: \"no_rope_layers\" is [1,0], expected a list of 4 numbers");
 }
@@ -156,10 +154,13 @@ TEST(HubSmolLM3, what_no_family_has_is_named) {
   EXPECT_EQ(reason("smollm3", [](auto& m) { m.latent.on = true; }), skipping + "latent attention");
   EXPECT_EQ(reason("smollm3", [](auto& m) { m.rotary.percent = 0.5; }),
             "layers without rotary positions among others of which a part turns");
-  EXPECT_EQ(reason("qwen3_next", [](auto& m) { m.rotary = {.skip_every = 4}; }),
+  EXPECT_EQ(reason("qwen3_next",
+                   [](auto& m) {
+                     m.rotary = {.skip_layers = {0, 1, 0, 1}};
+                   }),
             "layers without rotary positions among layers that remember");
   ModelConfig never = model_of("smollm3");
-  never.rotary.skip_every = 5;  // of four layers
+  never.rotary.skip_layers = {0, 0, 0, 0};
   never.window = 0;
   EXPECT_EQ(type_for(never), "llama");
 }

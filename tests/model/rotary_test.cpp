@@ -81,5 +81,28 @@ TEST(Rotary, blends_frequencies_and_warms_attention_as_yarn_does) {
   EXPECT_NEAR(numbers(rotary_angles(config, *device)).front(), 0.1 * std::log(4.0) + 1, 1e-6);
 }
 
+// Each pair by its own factor, of one list up to the trained length and of another beyond it; attention gets
+// sqrt(1 + ln factor / ln length) warmer in both, as Phi-3's own program has it.
+TEST(Rotary, slows_each_pair_by_its_factor_as_longrope_does) {
+  RotaryConfig longrope{.scaling = RotaryScaling::longrope, .factor = 32, .original_positions = 4};
+  for (int i = 0; i < channels / 2; ++i) {
+    longrope.short_factors.push_back(1 + 0.01 * i);
+    longrope.long_factors.push_back(2 + 0.5 * i);
+  }
+  const std::vector<double> plain = angles({}, 1), near = angles(longrope, 1), far = angles(longrope, 4);
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    EXPECT_NEAR(near[i], plain[i] / longrope.short_factors[i], 1e-6 * plain[i]) << i;
+    EXPECT_NEAR(far[i], 4 * plain[i] / longrope.long_factors[i], 1e-5 * plain[i]) << i;
+  }
+  const auto device = open_device("cpu:reference");
+  ModelConfig config;
+  config.positions = Positions::rotary;
+  config.channels = channels;
+  config.sequence = 1;
+  config.rotary = longrope;
+  EXPECT_NEAR(numbers(rotary_angles(config, *device)).front(), std::sqrt(1 + std::log(32.0) / std::log(4.0)),
+              1e-6);
+}
+
 }  // namespace
 }  // namespace weft

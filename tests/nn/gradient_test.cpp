@@ -60,27 +60,6 @@ std::vector<Case> cases() {
              c.gate_offset = 1;
            }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),
-      with("qk_norm_plain", tiny_gpt2(), [](auto& c) { c.qk_norm_plain = true; }),
-      with("norms_around", tiny_gpt2(), [](auto& c) { c.norm_places = NormPlaces::around; }),
-      with("norms_behind", tiny_llama(),
-           [](auto& c) {
-             c.norm_places = NormPlaces::behind;
-             c.qk_norm_whole = true;
-             c.hidden_dropout = 0.2;
-           }),
-      with("windows_that_turn_otherwise", tiny_llama(),
-           [](auto& c) {
-             c.window = 3;
-             c.window_layers = {1, 0};
-             c.rotary.window_base = 50;
-             c.norm_places = NormPlaces::around;
-             c.norm_centered_gain = true;
-           }),
-      with("residual_multiplier", tiny_gpt2(),
-           [](auto& c) {
-             c.residual_multiplier = 0.3;
-             c.hidden_dropout = 0.2;
-           }),
       with("residual_after_norm", tiny_gpt2(), [](auto& c) { c.residual_after_norm = true; }),
       with("latent", tiny_latent()),
       with("latent_with_learned_positions", tiny_latent(), [](auto& c) { c.positions = Positions::learned; }),
@@ -142,6 +121,32 @@ std::vector<Case> cases() {
              c.positions = Positions::rotary;
            }),
       with("embedding_multiplier", tiny_llama(), [](auto& c) { c.embedding_multiplier = 4; }),
+  };
+}
+
+std::vector<Case> placed() {
+  return {
+      with("qk_norm_plain", tiny_gpt2(), [](auto& c) { c.qk_norm_plain = true; }),
+      with("norms_around", tiny_gpt2(), [](auto& c) { c.norm_places = NormPlaces::around; }),
+      with("norms_behind", tiny_llama(),
+           [](auto& c) {
+             c.norm_places = NormPlaces::behind;
+             c.qk_norm_whole = true;
+             c.hidden_dropout = 0.2;
+           }),
+      with("windows_that_turn_otherwise", tiny_llama(),
+           [](auto& c) {
+             c.window = 3;
+             c.window_layers = {1, 0};
+             c.rotary.window_base = 50;
+             c.norm_places = NormPlaces::around;
+             c.norm_centered_gain = true;
+           }),
+      with("residual_multiplier", tiny_gpt2(),
+           [](auto& c) {
+             c.residual_multiplier = 0.3;
+             c.hidden_dropout = 0.2;
+           }),
   };
 }
 
@@ -281,6 +286,8 @@ TEST_P(Gradient, agrees_with_differences_for_every_parameter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Gradient, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Placed, Gradient, ::testing::ValuesIn(placed()),
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Remembering, Gradient, ::testing::ValuesIn(remembering()),
                          [](const auto& test) { return test.param.name; });

@@ -7,8 +7,7 @@
 
 #include "tests/support/few_experts.h"
 #include "tests/support/gradient.h"
-#include "tests/support/sanitized.h"
-#include "tests/support/tiny.h"
+#include "tests/support/objective_slopes.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -107,12 +106,8 @@ TEST(LayerDrop, gives_no_gradient_to_what_is_left_out_and_all_of_it_to_what_is_k
           EXPECT_EQ(std::ranges::all_of(grad, [](double g) { return g == 0; }), !kept) << p.name;
           if (!kept) return;
         }
-        if (p.value.rank() > 1) return;  // vectors of every kind: gains, and biases that are added weighed
-        double most = 0;
-        for (const double g : grad) most = std::max(most, std::abs(g));
-        for (std::size_t i = 0; i < grad.size(); i += std::size_t(every(6)))
-          EXPECT_NEAR(grad[i], slope_along(p.value.as<float>()[i], loss), 4e-3 * most + 2e-4)
-              << p.name << " element " << i;
+        if (p.value.rank() == 1)  // of every kind: gains, and biases that are added weighed
+          expect_elements(p, grad, loss);
       });
       EXPECT_GT(left_out, 0);
     }
@@ -120,34 +115,13 @@ TEST(LayerDrop, gives_no_gradient_to_what_is_left_out_and_all_of_it_to_what_is_k
 
 namespace {
 
-/// Of matrices every thirtieth row by a probe would cost more: one direction through all of them.
 void expect_the_slope_along_a_random_direction(const ModelConfig& config) {
   const std::int64_t step = step_with_some(config.layer_drop, config.layers);
   const auto device = open_device("cpu:reference", {.threads = 1});
   TinyModel model(config, *device);
   const Batch batch = tiny_batch(*device, config, 2);
   (void)model.train(batch, 0.25, std::uint64_t(step));
-  double slope = 0;
-  std::uint32_t number = 0;
-  const auto along = [&](float h, double* sum) {
-    number = 0;
-    model.stage().each_parameter([&](Parameter& p) {
-      const Draw draw({.seed = 11, .purpose = Purpose::test, .layer = number++});
-      const std::vector<double> grad = numbers(p.grad.sum());
-      for (std::size_t i = 0; i < grad.size(); ++i) {
-        const float direction = draw.normal(i);
-        if (sum != nullptr) *sum += double(direction) * grad[i];
-        p.value.as<float>()[i] += h * direction;
-      }
-    });
-  };
-  along(0, &slope);
-  constexpr float h = 1e-3F;
-  along(h, nullptr);
-  const double up = model.objective(batch, 0.25, std::uint64_t(step));
-  along(-2 * h, nullptr);
-  const double down = model.objective(batch, 0.25, std::uint64_t(step));
-  EXPECT_NEAR((up - down) / (2 * h), slope, 1e-2 * std::abs(slope));
+  expect_a_random_direction(model, [&] { return model.objective(batch, 0.25, std::uint64_t(step)); });
 }
 
 /// All are chosen, so that no choice jumps between two differences. Losses of four layers are told as they

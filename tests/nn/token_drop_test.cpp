@@ -7,9 +7,7 @@
 #include <set>
 
 #include "tests/support/few_experts.h"
-#include "tests/support/gradient.h"
-#include "tests/support/sanitized.h"
-#include "tests/support/tiny.h"
+#include "tests/support/objective_slopes.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -32,34 +30,9 @@ void expect_gradients(const ModelConfig& config, std::uint64_t step, const Batch
   TinyModel model(config, device);
   (void)model.train(batch, factor, step);
   const auto loss = [&] { return model.objective(batch, factor, step); };
-  double slope = 0;
-  const auto go = [&](float h, bool add) {
-    std::uint32_t number = 0;
-    model.stage().each_parameter([&](Parameter& p) {
-      const Draw draw({.seed = 11, .purpose = Purpose::test, .layer = number++});
-      const std::vector<double> grad = numbers(p.grad.sum());
-      for (std::size_t i = 0; i < grad.size(); ++i) {
-        if (add) slope += double(draw.normal(i)) * grad[i];
-        p.value.as<float>()[i] += h * draw.normal(i);
-      }
-    });
-  };
-  go(0, true);
-  constexpr float h = 1e-3F;
-  go(h, false);
-  const double up = loss();
-  go(-2 * h, false);
-  const double down = loss();
-  go(h, false);
-  EXPECT_NEAR((up - down) / (2 * double(h)), slope, 1e-2 * std::abs(slope) + 5e-3);
+  expect_a_random_direction(model, loss, 5e-3);
   model.stage().each_parameter([&](Parameter& p) {
-    if (p.value.rank() > 1) return;
-    const std::vector<double> grad = numbers(p.grad.sum());
-    double most = 0;
-    for (const double g : grad) most = std::max(most, std::abs(g));
-    for (std::size_t i = 0; i < grad.size(); i += std::size_t(every(6)))
-      EXPECT_NEAR(grad[i], slope_along(p.value.as<float>()[i], loss), 4e-3 * most + 2e-4)
-          << p.name << " element " << i;
+    if (p.value.rank() == 1) expect_elements(p, numbers(p.grad.sum()), loss);
   });
 }
 

@@ -31,9 +31,12 @@ inline ModelConfig tiny_olmo() {
   return config;
 }
 
-/// As Llama 4 is built: experts read rows that are multiplied by their weights, beside a shared one.
+/// As Llama 4 is built: experts read rows that are multiplied by their weights, beside a shared one; every
+/// other layer turns nothing, and has no norms of heads.
 inline ModelConfig tiny_weighed() {
   ModelConfig config = tiny_mixture();
+  config.rotary.skip_every = 2;
+  config.qk_norm_plain = config.qk_norm_turning = true;
   config.experts.weigh_input = true;
   complete(config);
   return config;

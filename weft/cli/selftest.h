@@ -7,6 +7,7 @@
 
 #include "weft/backend/plain_calls.h"
 #include "weft/train/config.h"
+#include "weft/train/disturbance.h"
 
 namespace weft::cli {
 
@@ -24,8 +25,9 @@ TrainConfig alone(const TrainConfig& small);
 /// The same in f32, whose rounding is too small to make another model of it.
 TrainConfig in_f32(const TrainConfig& small);
 /// On as many thread ranks as the configuration says. What falls back on plain loops is counted in
-/// `plain_calls`, which one rank alone may ask for.
-Trained train_small(const TrainConfig& small, PlainCalls* plain_calls = nullptr);
+/// `plain_calls`, which one rank alone may ask for, as only its weights may begin off.
+Trained train_small(const TrainConfig& small, PlainCalls* plain_calls = nullptr,
+                    const Disturbance& disturbance = {});
 
 /// One kind of parameter, all layers together. Largest numbers.
 struct Comparison {
@@ -39,5 +41,12 @@ struct Comparison {
 std::vector<Comparison> compare(const Trained& cut, const Trained& one);
 /// What rounding in another order may come to, as a share of the change.
 double allowed(const TrainConfig& small);
+bool alike(const Comparison& compared, double within);
+
+/// Of one rank, by groups: twice what four trainings differ by at most whose weights begin off by as much as
+/// their rounding, and whose gradients are rounded where the layout rounds them.
+std::map<std::string, double> moved_by_rounding(const TrainConfig& small, const Trained& one);
+/// Whether this group's difference is one that rounding may have made. What is no number is none.
+bool may_be_rounding(const Comparison& compared, const std::map<std::string, double>& moved, double within);
 
 }  // namespace weft::cli

@@ -203,7 +203,7 @@ TrainConfig in_f32(const TrainConfig& small) {
   return c;
 }
 
-Trained train_small(const TrainConfig& small, PlainCalls* plain_calls) {
+Trained train_small(const TrainConfig& small, PlainCalls* plain_calls, const Disturbance& disturbance) {
   Trained out;
   std::mutex mutex;
   const Log log(0, {.least = Level::warning, .stamped = false});
@@ -225,11 +225,24 @@ Trained train_small(const TrainConfig& small, PlainCalls* plain_calls) {
     Trainer trainer(
         small, data,
         {.device = here.device(), .mesh = mesh, .log = log, .outlet = world.rank() == 0 ? &outlet : nullptr});
+    if (disturbance.share > 0) disturb(trainer.replica().weights(), disturbance);
     collect(trainer.replica().weights(), out.before, mutex);
     (void)trainer.run();
     collect(trainer.replica().weights(), out.after, mutex);
   });
   outlet.drain();
+  return out;
+}
+
+std::map<std::string, double> moved_by_rounding(const TrainConfig& small, const Trained& one) {
+  TrainConfig c = alone(small);
+  c.scaling.sum_in_bf16 |= c.scaling.reduce_in_bf16;
+  std::map<std::string, double> out;
+  // Eight times what rounds one of eight otherwise: as far as a weight of fewer bits is from its master.
+  Disturbance disturbance{.share = 8 * least_disturbance(c.model.precision)};
+  for (; disturbance.time < 4; ++disturbance.time)
+    for (const Comparison& other : compare(train_small(c, nullptr, disturbance), one))
+      out[other.group] = std::max(out[other.group], 2 * other.difference);
   return out;
 }
 

@@ -10,8 +10,8 @@
 namespace weft {
 
 bool Builder::turns(int layer) const {
-  const int skip = config_.rotary.skip_every;
-  return turns_channels(config_) && (skip == 0 || (layer + 1) % skip != 0);
+  const auto& skipped = config_.rotary.skip_layers;
+  return turns_channels(config_) && (skipped.empty() || skipped[std::size_t(as_layer(layer))] == 0);
 }
 
 // Layers of further tokens are numbered on, and are as the last layer is.
@@ -117,7 +117,7 @@ SelfAttention Builder::attention(const std::string& name, int layer, const Looks
     const NormRows rows{.sums = sums_, .context = token_cut()};
     norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", rows), norm_of(name + ".k_norm", rows),
                                            &tp_.circle});
-  } else if (config_.qk_norm)
+  } else if (config_.qk_norm && (turns(layer) || !config_.qk_norm_turning))
     norms.emplace(
         SelfAttention::HeadNorms{head_norm(name + ".q_norm", queries), head_norm(name + ".k_norm", keys)});
   return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks),

@@ -70,6 +70,10 @@ void complete_head_norms(ModelConfig& m) {
     fail(Kind::usage,
          "model: {model.qk_norm_whole} is about all heads together and {model.qk_norm_plain} about each: "
          "leave one of them out");
+  if (m.qk_norm_turning && !m.qk_norm_plain)
+    fail(Kind::usage,
+         "model: {model.qk_norm_turning} is about norms without gains, and there are none: add "
+         "{model.qk_norm_plain}");
   if (m.qk_norm_whole || m.qk_norm_plain) m.qk_norm = true;
 }
 
@@ -109,6 +113,33 @@ void complete_window(ModelConfig& m) {
   if (m.rotary.window_base && !turns_channels(m))
     fail(Kind::usage,
          "model: {model.rotary.window_base} is of rotary positions, and {model.positions} are others");
+}
+
+void complete_turning_layers(ModelConfig& m) {
+  RotaryConfig& r = m.rotary;
+  if (r.skip_every > 0 && r.skip_layers.empty())
+    for (int layer = 1; layer <= m.layers; ++layer) r.skip_layers.push_back(layer % r.skip_every == 0);
+  if (!r.skip_layers.empty() && std::ssize(r.skip_layers) != m.layers)
+    fail(Kind::usage, "model: ", r.skip_layers.size(),
+         " entries say which layers have no rotary positions, but there are ", m.layers, " layers");
+}
+
+void check_longrope(const ModelConfig& m) {
+  const RotaryConfig& r = m.rotary;
+  const bool on = r.scaling == RotaryScaling::longrope;
+  const auto pairs = std::size_t(turned_channels(m) / 2);
+  for (const auto& [factors, name] : {std::pair{&r.short_factors, "{model.rotary.short_factors}"},
+                                      std::pair{&r.long_factors, "{model.rotary.long_factors}"}}) {
+    if (!on && !factors->empty())
+      fail(Kind::usage, "model: ", name, " is of {model.rotary.scaling=longrope}, which is not asked for");
+    if (on && factors->size() != pairs)
+      fail(Kind::usage, "model: ", name, " has ", factors->size(), " numbers, and ", pairs,
+           " pairs of channels turn");
+  }
+  if (on && r.original_positions == 0)
+    fail(Kind::usage,
+         "model: {model.rotary.scaling=longrope} has one list of factors for sequences up to a length, and "
+         "one for longer ones: {model.rotary.original_positions} says which");
 }
 
 void check_norm_places(const ModelConfig& m, const LayerForms& may) {
@@ -186,6 +217,10 @@ std::int64_t turning_channels(const ModelConfig& m) {
   return m.latent.on ? m.latent.turned_channels : m.channels;
 }
 
+std::int64_t turned_channels(const ModelConfig& m) {
+  return std::int64_t(double(turning_channels(m)) * m.rotary.percent) / 2 * 2;
+}
+
 std::int64_t value_channels(const ModelConfig& m) {
   return m.latent.on ? m.latent.value_channels : m.channels;
 }
@@ -221,6 +256,8 @@ void complete_layers(ModelConfig& m, const LayerForms& may) {
     fail(Kind::usage, "model: ", m.max_positions, " positions are fewer than the sequence length ",
          m.sequence);
   complete_window(m);
+  complete_turning_layers(m);
+  check_longrope(m);
   complete_hybrid(m);
   complete_experts(m);
   complete_delta(m);

@@ -126,9 +126,10 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
   NormPlaces norm_places = NormPlaces::before;
-  bool qk_norm = false;        // normalize each head's queries and keys before they turn
-  bool qk_norm_whole = false;  // normalize the queries of all heads together, and the keys
-  bool qk_norm_plain = false;  // normalize each head's queries and keys, and give them no gain
+  bool qk_norm = false;          // normalize each head's queries and keys before they turn
+  bool qk_norm_whole = false;    // normalize the queries of all heads together, and the keys
+  bool qk_norm_plain = false;    // normalize each head's queries and keys, and give them no gain
+  bool qk_norm_turning = false;  // these in layers that turn alone
 
   bool attention_gate = false;  // what a head gives is multiplied by the sigmoid of a gate of its own
 
@@ -239,6 +240,25 @@ void describe(Visitor& v, TokenDrop& c) {
     legal::size);
 }
 
+/// Of the model, and of queries and keys; and the gates of what heads give.
+template <class Visitor>
+void describe_norms(Visitor& v, ModelConfig& c) {
+  v("norm", c.norm, OnResume::model, "kind of all norms");
+  v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
+  v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
+  v("norm_places", c.norm_places, OnResume::model,
+    "norms of what attention and MLPs read, of what they give, or of both");
+  v("qk_norm", c.qk_norm, OnResume::model, "normalize queries and keys, head by head");
+  v("qk_norm_whole", c.qk_norm_whole, OnResume::model,
+    "normalize queries and keys of all heads together, as OLMoE does");
+  v("qk_norm_plain", c.qk_norm_plain, OnResume::model,
+    "normalize queries and keys, head by head, and give them no gain, as Llama 4 does");
+  v("qk_norm_turning", c.qk_norm_turning, OnResume::model,
+    "such norms in layers with rotary positions alone, as Llama 4 has them");
+  v("attention_gate", c.attention_gate, OnResume::model,
+    "multiply what heads give by the sigmoid of gates that are made of the token, as Qwen3-Next does");
+}
+
 template <class Visitor>
 void describe(Visitor& v, ModelConfig& c) {
   v("layers", c.layers, OnResume::model, "transformer blocks; T5: of the encoder",
@@ -268,18 +288,7 @@ void describe(Visitor& v, ModelConfig& c) {
   v("positions", c.positions, OnResume::model, "how a token knows where it stands");
   v.group("rotary", c.rotary);
   v.group("relative", c.relative);
-  v("norm", c.norm, OnResume::model, "kind of all norms");
-  v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
-  v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
-  v("norm_places", c.norm_places, OnResume::model,
-    "norms of what attention and MLPs read, of what they give, or of both");
-  v("qk_norm", c.qk_norm, OnResume::model, "normalize queries and keys, head by head");
-  v("qk_norm_whole", c.qk_norm_whole, OnResume::model,
-    "normalize queries and keys of all heads together, as OLMoE does");
-  v("qk_norm_plain", c.qk_norm_plain, OnResume::model,
-    "normalize queries and keys, head by head, and give them no gain, as Llama 4 does");
-  v("attention_gate", c.attention_gate, OnResume::model,
-    "multiply what heads give by the sigmoid of gates that are made of the token, as Qwen3-Next does");
+  describe_norms(v, c);
   v("activation", c.activation, OnResume::model, "non-linearity of the MLP");
   v("gated", c.gated, OnResume::model, "gate the MLP: activation(gate) times up");
   v("gate_limit", c.gate_limit, OnResume::model,
@@ -333,6 +342,8 @@ double width_of(const ModelConfig&);
 bool turns_channels(const ModelConfig&);
 /// Of a head's channels, those that rotary positions may turn.
 std::int64_t turning_channels(const ModelConfig&);
+/// Of these, those that do.
+std::int64_t turned_channels(const ModelConfig&);
 /// Of a head's values.
 std::int64_t value_channels(const ModelConfig&);
 /// Of what makes queries, keys and values, and gates where there are some.

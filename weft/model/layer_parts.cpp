@@ -102,20 +102,28 @@ void check_alone(const ModelConfig& m) {
 
 }  // namespace
 
-std::vector<LayerPart> parts_of_layer(const ModelConfig& m, int layer) {
+void LayerParts::push_back(LayerPart part) {
+  if (count_ == parts_.size()) fail(Kind::internal, "model: a layer of more parts than there are kinds");
+  parts_[count_++] = part;
+}
+
+LayerParts parts_of_layer(const ModelConfig& m, int layer) {
+  LayerParts parts;
   if (m.hybrid.on()) {
-    if (layer < m.layers) return {part_of(m.hybrid.layers[std::size_t(layer)])};
-    std::vector<LayerPart> parts;
-    for (const char letter : m.hybrid.ahead) parts.push_back(part_of(letter));
+    const std::string_view all = m.hybrid.layers;
+    for (const char letter : layer < m.layers ? all.substr(std::size_t(layer), 1) : m.hybrid.ahead)
+      parts.push_back(part_of(letter));
     return parts;
   }
   const int as = std::min(layer, m.layers - 1);
-  return {m.delta.at(as) ? LayerPart::delta : LayerPart::attention,
-          m.experts.at(as) ? LayerPart::experts : LayerPart::mlp};
+  parts.push_back(m.delta.at(as) ? LayerPart::delta : LayerPart::attention);
+  parts.push_back(m.experts.at(as) ? LayerPart::experts : LayerPart::mlp);
+  return parts;
 }
 
 bool has_part(const ModelConfig& config, int layer, LayerPart part) {
-  return std::ranges::count(parts_of_layer(config, layer), part) > 0;
+  const LayerParts parts = parts_of_layer(config, layer);
+  return std::ranges::find(parts, part) != parts.end();
 }
 
 int parts_in_all(const ModelConfig& config, LayerPart part) {
@@ -136,6 +144,7 @@ ModelConfig layers_alike(const ModelConfig& config, int layer, int count) {
   repeat(out.experts.layers);
   repeat(out.delta.layers);
   repeat(out.window_layers);
+  repeat(out.rotary.skip_layers);
   if (config.hybrid.on())
     out.hybrid.layers.assign(std::size_t(count), config.hybrid.layers[std::size_t(layer)]);
   return out;

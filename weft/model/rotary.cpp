@@ -38,11 +38,17 @@ double yarn(double frequency, std::int64_t i, std::int64_t channels, const Rotar
 
 double mscale(double factor, double m) { return factor <= 1 ? 1 : 0.1 * m * std::log(factor) + 1; }
 
-std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channels) {
+double longrope(double wave, std::int64_t i, std::int64_t positions, const RotaryConfig& rotary) {
+  const auto& factors = positions > rotary.original_positions ? rotary.long_factors : rotary.short_factors;
+  return 1 / double(float(factors[std::size_t(i)]) * float(wave));
+}
+
+std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channels, std::int64_t positions) {
   std::vector<double> out;
   for (std::int64_t i = 0; i < channels / 2; ++i) {
     // Rounded as the originals do, which compute frequencies in f32.
-    const double plain = float(1.0 / std::pow(rotary.base, double(2 * i) / double(channels)));
+    const double wave = std::pow(rotary.base, double(2 * i) / double(channels));
+    const double plain = float(1.0 / wave);
     switch (rotary.scaling) {
       case RotaryScaling::none:
         out.push_back(plain);
@@ -56,6 +62,9 @@ std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channel
       case RotaryScaling::yarn:
         out.push_back(yarn(plain, i, channels, rotary));
         break;
+      case RotaryScaling::longrope:
+        out.push_back(longrope(wave, i, positions, rotary));
+        break;
     }
   }
   return out;
@@ -63,12 +72,9 @@ std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channel
 
 Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& device) {
   if (!turns_channels(config)) return {};
-  const auto channels = std::int64_t(double(turning_channels(config)) * rotary.percent) / 2 * 2;
-  const std::vector<double> frequency = frequencies(rotary, channels);
-  const double concentration =
-      rotary.scaling == RotaryScaling::yarn
-          ? mscale(rotary.factor, rotary.mscale) / mscale(rotary.factor, rotary.mscale_all)
-          : 1;
+  const std::int64_t channels = turned_channels(config);
+  const std::vector<double> frequency = frequencies(rotary, channels, config.sequence);
+  const double concentration = growth_of_scores(rotary);
   const std::int64_t positions = std::max(config.sequence, config.max_positions);
   std::vector<float> angles;
   angles.reserve(std::size_t(positions) * std::size_t(channels));
@@ -82,6 +88,12 @@ Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& 
 }
 
 }  // namespace
+
+double growth_of_scores(const RotaryConfig& r) {
+  if (r.scaling == RotaryScaling::yarn) return mscale(r.factor, r.mscale) / mscale(r.factor, r.mscale_all);
+  if (r.scaling != RotaryScaling::longrope || r.factor <= 1) return 1;
+  return std::sqrt(1 + std::log(r.factor) / std::log(double(r.original_positions)));
+}
 
 double attention_scale(const ModelConfig& config) {
   if (config.softmax_scale != 0) return config.softmax_scale;

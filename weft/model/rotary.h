@@ -12,6 +12,9 @@ Tensor rotary_angles(const ModelConfig& config, Device& device);
 /// The same of layers that look through a window.
 Tensor rotary_angles_of_window(const ModelConfig& config, Device& device);
 
+/// How much larger turned queries and keys become, each, where angles are stretched.
+double growth_of_scores(const RotaryConfig& rotary);
+
 /// What scores are multiplied by. Where latent attention stretches angles as YaRN does, scores grow too.
 double attention_scale(const ModelConfig& config);
 

@@ -154,8 +154,7 @@ void ExpertProducts::add_weight_grads(const Tensor& dy, const Tensor& x, const R
     return ops::grouped_matmul_into(dw.sum, dy, x, rows.groups(),
                                     {.a = Read::transposed, .accumulate = dw.on_top});
   }
-  for (const Parameter& weight : weights_)
-    (void)weight.grad.holds_nothing();  // all have memory before any is told of
+  for (const Parameter& weight : weights_) weight.grad.make_room();  // of all before any is told of
   for_each_with_rows(rows, [&](int e, const Share& here) {
     fp8_weight_grad_into(fp8(), weights_[std::size_t(e)].grad.place(),
                          fp8_grad(fp8(), of(dy, here), Fp8Back::weight), of(x, here));

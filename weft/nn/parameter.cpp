@@ -85,7 +85,7 @@ GradPlace GradSink::place(std::int64_t first, std::int64_t count) const {
 }
 
 GradPlace GradSink::place() const {
-  (void)holds_nothing();  // has memory now
+  make_room();
   return place(0, sum_.dim(0));
 }
 

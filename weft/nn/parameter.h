@@ -48,8 +48,12 @@ class GradSink {
   void renew() const { old_ = true; }
   /// Whether nothing has been added since it began anew.
   bool holds_nothing() const {
-    if (!sum_ && on_demand_) listener_->make_room(parameter_);
+    make_room();
     return old_;
+  }
+  /// Where memory comes on demand, it is there from now on.
+  void make_room() const {
+    if (!sum_ && on_demand_) listener_->make_room(parameter_);
   }
   /// For a product that is written to `count` rows of a matrix from `first` on, right away. Where those are
   /// not all, others must be zeros.

@@ -15,13 +15,24 @@ namespace {
 
 constexpr std::int64_t slot_unit = 16;  // elements of f32 in 64 bytes
 
-WeightKind kind_of(const Parameter& parameter, View view) {
+/// Axes along which there is more than one rank.
+Axes used(Axes some, const ProcessMesh* mesh) {
+  Axes out;
+  for (int axis = 0; mesh != nullptr && axis < axes; ++axis)
+    if (some.holds(Axis(axis)) && mesh->layout().degree(Axis(axis)) > 1) out = out | Axis(axis);
+  return out;
+}
+
+// Where gradients are cut, when a bucket leaves says in which order its sums are added: ranks that hold
+// copies must not have them in different company, be it that one counts them beside what it holds alone.
+WeightKind kind_of(const Parameter& parameter, View view, const ProcessMesh* mesh) {
   const bool counted = std::all_of(parameter.pieces.begin(), parameter.pieces.end(),
                                    [](const Piece& piece) { return piece.where.replica == 0; });
   return {.decays = parameter.decays,
           .role = parameter.role,
           .pace = parameter.pace,
           .counted = counted || parameter.shared.ranks > 1,
+          .copies = used(parameter.spread.copy & model_axes(view), mesh),
           .partial = parameter.spread.partial - data_axes(view),
           .view = view,
           .shared = parameter.shared};
@@ -101,7 +112,7 @@ Tensor WeightBlock::in_window(std::size_t number, const OwnedPart& part) const {
 void Weights::place(Parameter& parameter) {
   const View view = view_of(parameter.spread, parameter.name);
   number_copies(parameter, view);
-  const WeightKind kind = kind_of(parameter, view);
+  const WeightKind kind = kind_of(parameter, view, data_.mesh);
   // Copies of what another stage counts stand apart on all ranks of a stage, whether or not these count
   // others.
   const auto copies = [this](const Parameter& p) { return p.tied && ties_->copy(p) > 0; };

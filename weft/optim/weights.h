@@ -29,6 +29,7 @@ struct WeightKind {
   Role role = Role::inner;
   Pace pace = Pace::usual;
   bool counted = true;      // this rank's copy is the one that norms count
+  Axes copies;              // of the model: ranks along them hold the same, in buckets that are the same
   Axes partial;             // of the model: ranks along them hold terms of the gradients' sums
   View view = View::dense;  // data-parallel ranks are those of this view
   Neighbours shared;        // more than one: hold each last piece too, and one counts it

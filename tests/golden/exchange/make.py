@@ -106,6 +106,12 @@ MODELS = {
     "qwen3": (t.Qwen3ForCausalLM, t.Qwen3Config(**SMALL, head_dim=8, **turned(rope_type="default", rope_theta=1e6)), {}),
     "phi3": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, head_dim=8, sliding_window=pick(5, None, 9),
                                              **turned(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.75, 0.5, 1.0))), {}),
+    "phi3_long": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, sliding_window=None, original_max_position_embeddings=pick(8, 16, 4), **turned(
+        rope_type="longrope", rope_theta=500.0, short_factor=[1 + 0.75 * i for i in range(WIDTH // 2)],
+        long_factor=[1.5 + 2.25 * i for i in range(WIDTH // 2)])), dict(dtype=torch.bfloat16)),
+    "llama4_text": (t.Llama4ForCausalLM, t.Llama4TextConfig(
+        **SMALL, head_dim=8, intermediate_size_mlp=pick(20, 48), num_local_experts=EXPERTS, interleave_moe_layer_step=pick(2, 1),
+        no_rope_layer_interval=pick(2, 4), use_qk_norm=pick(True, False), **turned(**LLAMA3)), {}),
     "smollm3": (t.SmolLM3ForCausalLM, t.SmolLM3Config(**{**SMALL, "num_hidden_layers": 4}, no_rope_layer_interval=pick(2, 4, 3),
                                                       use_sliding_window=pick(True, False), sliding_window=pick(5, None)), dict(dtype=torch.bfloat16)),
     "olmo2": (t.Olmo2ForCausalLM, t.Olmo2Config(**SMALL, **turned(rope_type="default", rope_theta=500.0)), {}),

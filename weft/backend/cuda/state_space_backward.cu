@@ -167,6 +167,27 @@ __device__ __forceinline__ void put_gradient(const DeltaBackward& job, const Own
   }
 }
 
+/// Of pairs of this warp's rows and all columns: dP, P, and what exponents between other steps owe.
+struct Pairs {
+  float (&dp)[8][4], (&p)[8][4];
+  TwoRows& owed;
+};
+enum class Rows : std::uint8_t { queries, keys };
+template <Rows rows>
+__device__ __forceinline__ void fade(const Pairs& of, const ChunkNumbers& is, float scale, int row0) {
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = row0 + fragment_row(i), column = fragment_column(n, i);
+      const int key = rows == Rows::keys ? row : column, query = rows == Rows::keys ? column : row;
+      const float left = scale * is.between(key, query);
+      of.dp[n][i] *= key <= query ? left * is.time[key] : 0.0F;
+      if (key < query) of.owed[i / 2] += of.dp[n][i] * of.p[n][i];
+      if (rows == Rows::keys) of.p[n][i] *= key <= query ? left : 0.0F;
+    }
+}
+
 /// dq of this warp's steps, and what their exponents owe.
 template <int d>
 __device__ __forceinline__ void of_queries(OfQueries<d>& s, const DeltaBackward& job, const OwnSteps& own) {
@@ -177,14 +198,7 @@ __device__ __forceinline__ void of_queries(OfQueries<d>& s, const DeltaBackward&
   add_by_parts(dp, dout.of, s.v);
   rows_by_rows<bf16>(p, s.q, row0, s.k, 0);
   TwoRows reached = {};
-#pragma unroll
-  for (int n = 0; n < 8; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = row0 + fragment_row(i), column = fragment_column(n, i);
-      dp[n][i] *= column <= row ? job.is.scale * is.between(column, row) * is.time[column] : 0.0F;
-      if (column < row) reached[i / 2] += dp[n][i] * p[n][i];
-    }
+  fade<Rows::queries>({dp, p, reached}, is, job.is.scale, row0);
   put_rows(s.reached, row0, reached);
   TwoRows since_start = {};
   const Gradient<d> of{dout,
@@ -256,16 +270,7 @@ __device__ __forceinline__ void of_keys(OfKeys<d>& s, const DeltaBackward& job, 
   add_by_parts(dp, v.of, s.dout);
   rows_by_rows<bf16>(p, s.k, row0, s.q, 0);
   TwoRows passed = {};
-#pragma unroll
-  for (int n = 0; n < 8; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = row0 + fragment_row(i), column = fragment_column(n, i);
-      const float left = column >= row ? job.is.scale * is.between(row, column) : 0.0F;
-      dp[n][i] *= left * is.time[row];
-      if (column > row) passed[i / 2] += dp[n][i] * p[n][i];
-      p[n][i] *= left;
-    }
+  fade<Rows::keys>({dp, p, passed}, is, job.is.scale, row0);
   of_values(s, job, own, p);
   const int rows[2] = {row0 + fragment_row(0), row0 + fragment_row(2)};
   const Gradient<d> of{

@@ -41,6 +41,7 @@ Group model() {
              "normalize the queries of all heads together, and the keys, as OLMoE does"),
           on("qk-l2-norm", {{.path = "model.qk_norm_plain", .value = "true"}},
              "normalize each head's queries and keys without a gain, as Llama 4 does"),
+          on("qk-l2-norm-turning", {{.path = "model.qk_norm_turning", .value = "true"}}),
           value("norm-places", "model.norm_places"),
           value("residual-multiplier", "model.residual_multiplier"),
           on("swiglu",

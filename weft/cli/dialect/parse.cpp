@@ -177,6 +177,10 @@ bool layers_by_pattern(Fields& fields, std::span<const std::string> words, const
 
 }  // namespace
 
+void unturned_layers(Fields& fields, std::span<const std::string> words, Origin who) {
+  layers_by_pattern(fields, words, {"model.rotary.skip_every", "model.rotary.skip_layers"}, who);
+}
+
 void window_layers(Fields& fields, std::span<const std::string> words, Origin who) {
   layers_by_pattern(fields, words, {"model.window_full_every", "model.window_layers"}, who);
 }

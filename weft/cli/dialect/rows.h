@@ -95,6 +95,7 @@ void query_groups(Fields&, std::span<const std::string>, Origin);
 void qkv_bias(Fields&, std::span<const std::string>, Origin);
 void window(Fields&, std::span<const std::string>, Origin);
 void window_layers(Fields&, std::span<const std::string>, Origin);
+void unturned_layers(Fields&, std::span<const std::string>, Origin);
 void delta_layers(Fields&, std::span<const std::string>, Origin);
 void expert_count(Fields&, std::span<const std::string>, Origin);
 void expert_interval(Fields&, std::span<const std::string>, Origin);

@@ -31,11 +31,12 @@ enum class GptType : std::uint8_t {
   qwen3_next,
   qwen3_5_moe_text,
   glm4_moe,
+  llama4_text,
   nemotron_h,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 26> gpt_types{"gpt2",         "llama",
+inline constexpr std::array<std::string_view, 27> gpt_types{"gpt2",         "llama",
                                                             "mistral",      "qwen2",
                                                             "qwen3",        "gemma",
                                                             "gemma3_text",  "phi3",
@@ -46,8 +47,9 @@ inline constexpr std::array<std::string_view, 26> gpt_types{"gpt2",         "lla
                                                             "qwen2_moe",    "qwen3_moe",
                                                             "olmoe",        "gpt_oss",
                                                             "qwen3_next",   "qwen3_5_moe_text",
-                                                            "glm4_moe",     "nemotron_h",
-                                                            "deepseek_v3",  "deepseek_v2"};
+                                                            "glm4_moe",     "llama4_text",
+                                                            "nemotron_h",   "deepseek_v3",
+                                                            "deepseek_v2"};
 /// What transformers calls a type's class, and what goes without saying there.
 struct GptWays {
   std::string_view class_name;
@@ -78,6 +80,7 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {"Qwen3NextForCausalLM"},
      {"Qwen3_5MoeForCausalLM"},
      {.class_name = "Glm4MoeForCausalLM", .epsilon = 1e-5},
+     {.class_name = "Llama4ForCausalLM", .base = 500000, .epsilon = 1e-5},
      {"NemotronHForCausalLM"},
      {"DeepseekV3ForCausalLM"},
      {"DeepseekV2ForCausalLM"}}};
@@ -102,6 +105,10 @@ constexpr bool norms_around(GptType type) { return type == GptType::gemma3_text 
 constexpr bool turns_by_layer(GptType type) { return type == GptType::olmo3 || type == GptType::gemma3_text; }
 /// A shared expert with a gate beside the others.
 constexpr bool has_shared_gate(GptType type) { return type == GptType::qwen2_moe || remembers(type); }
+/// Pairs of channels that turn stand next to each other.
+constexpr bool stores_neighbors(GptType type) {
+  return type == GptType::glm4 || type == GptType::llama4_text;
+}
 /// A part of each head turns.
 constexpr bool turns_partly(GptType type) {
   return type == GptType::phi3 || type == GptType::glm4 || type == GptType::glm4_moe || remembers(type);
@@ -125,7 +132,8 @@ constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; 
 inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
                                                               {"*.embed_tokens.weight", "embedding.words"},
                                                               {"*.shared_head.head.weight", "output.words"}}};
-inline constexpr std::array<HubWrapper, 4> gpt_wrappers{{{"qwen3_5", "qwen3_5_text"},
+inline constexpr std::array<HubWrapper, 5> gpt_wrappers{{{"llama4", "llama4_text"},
+                                                         {"qwen3_5", "qwen3_5_text"},
                                                          {"qwen3_5_moe", "qwen3_5_moe_text"},
                                                          {"mistral3", "mistral"},
                                                          {"gemma3", "gemma3_text"}}};
@@ -136,7 +144,7 @@ void read_hub_window(ModelConfig& model, GptType type, HubSettings& settings);
 /// Bases, scaling, and which channels and layers turn.
 void read_hub_rotary(ModelConfig& model, GptType type, HubSettings& settings);
 constexpr bool turns_in(const RotaryConfig& rotary, int layer) {
-  return rotary.skip_every == 0 || (layer + 1) % rotary.skip_every != 0;
+  return rotary.skip_layers.empty() || rotary.skip_layers[std::size_t(layer)] == 0;
 }
 /// What such a type says of its experts; layers and widths are read already.
 void read_hub_experts(ModelConfig& model, GptType type, HubSettings& settings);
@@ -146,6 +154,8 @@ void read_hub_latent(ModelConfig& model, HubSettings& settings);
 void read_hub_gates(ModelConfig& model, HubSettings& settings);
 /// Qwen3-Next and Qwen 3.5: layers that remember, gates, norms and the part of each head that turns.
 void read_hub_delta(ModelConfig& model, GptType type, HubSettings& settings);
+/// Llama 4: what it has beside attention as Llama's.
+void read_llama4(ModelConfig& model, HubSettings& settings);
 /// Nemotron-H: all of it, since its layers are one thing each.
 void read_nemotron_h(ModelConfig& model, HubSettings& settings);
 /// Groups of experts that are compared by their best so many.
@@ -172,6 +182,10 @@ std::string_view no_granite(const ModelConfig& model);
 void write_hub_norms(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
+/// Norms without gains, or weights of what experts read, and why Llama 4, which has them, is not such a
+/// model.
+bool is_llama4(const ModelConfig& model);
+std::string_view no_llama4(const ModelConfig& model);
 /// Experts that are chosen by sigmoids, behind attention that is not latent.
 bool has_glm_experts(const ModelConfig& model);
 /// The same of such a model, which GLM-4.5 alone is.
@@ -186,6 +200,7 @@ GptType type_of_experts(const ModelConfig& model);
 void write_hub_experts(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 void write_hub_latent(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 void write_hub_delta(nlohmann::ordered_json& out, const ModelConfig& model);
+void write_llama4(nlohmann::ordered_json& out, const ModelConfig& model);
 nlohmann::ordered_json nemotron_h_json(const ModelConfig& model);
 /// Of a state space, where rows of our product, and of our filters, stand among theirs.
 std::vector<RowRun> state_in_runs(const MemoryShape& shape);

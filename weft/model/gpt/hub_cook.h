@@ -50,6 +50,8 @@ class GptCook {
   /// gpt-oss has one tensor for all experts of a layer, stored [in, out], with a row of the gate and one of
   /// what it lets through in turn.
   void stacked_experts(const std::string& ours, const std::string& theirs);
+  /// Llama 4 has them so too, gates in front of what they let through.
+  void experts_of_llama4(const std::string& ours, const std::string& theirs);
   /// The e-th slab of a tensor, turned where it is a matrix.
   void stacked(const std::string& ours, std::string theirs, std::int64_t e);
   /// What DeepSeek-V3's files have behind the last layer, as layers of their own.

@@ -40,12 +40,12 @@ double inverse_of(double inverse) {
   return x;
 }
 
-/// Layers that look through a window are all but every n-th, and those turn nothing; 0: none does.
+/// Layers that look through a window turn, and the others do not where there are some.
 bool turns_where_it_slides(const ModelConfig& m) {
-  const int every = m.rotary.skip_every;
-  if (!has_window(m)) return !skips(m);
-  if (all_windowed(m)) return !skips(m);
-  return every > 0 && m.window_layers == all_but_every(every, m.layers);
+  if (!has_window(m) || all_windowed(m)) return !skips(m);
+  for (int layer = 0; layer < m.layers; ++layer)
+    if (turns_in(m.rotary, layer) != (m.window_layers[std::size_t(layer)] != 0)) return false;
+  return true;
 }
 
 std::string_view no_olmo(const ModelConfig& m) {
@@ -161,7 +161,8 @@ void write_hub_norms(ordered_json& out, const ModelConfig& m, GptType type) {
   }
   if (type == GptType::exaone4) {
     const bool some = has_window(m) && !all_windowed(m);
-    out["sliding_window_pattern"] = some ? ordered_json(m.rotary.skip_every) : ordered_json();
+    const auto full = std::ranges::find(m.window_layers, 0) - m.window_layers.begin();
+    out["sliding_window_pattern"] = some ? ordered_json(full + 1) : ordered_json();
   }
   if (type == GptType::granite) {
     out["attention_multiplier"] = attention_scale(m);

@@ -27,6 +27,7 @@ void read_gpt2(ModelConfig& m, HubSettings& s) {
 
 void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
   m.qkv_bias = m.linear_bias = false;
+  if (type == GptType::llama4_text) return;
   if (type == GptType::qwen2) m.qkv_bias = true;
   if (type == GptType::qwen2_moe) m.qkv_bias = s.yes("qkv_bias", true);
   if (type == GptType::gpt_oss) {
@@ -62,7 +63,7 @@ int usual_groups(const ModelConfig& m, GptType type, const HubSettings& s) {
 /// Of a head's channels likewise; none: hidden / heads.
 std::optional<std::int64_t> usual_channels(GptType type) {
   if (remembers(type) || type == GptType::gemma3_text) return 256;
-  if (type == GptType::glm4) return 128;
+  if (type == GptType::glm4 || type == GptType::llama4_text) return 128;
   return std::nullopt;
 }
 
@@ -87,6 +88,12 @@ bool has_head_norms(GptType type, HubSettings& s) {
          type == GptType::exaone4 || has_whole_norms(type) || remembers(type);
 }
 
+/// Of an MLP.
+const char* width_word(GptType type) {
+  if (type == GptType::qwen3_5_moe_text) return "moe_intermediate_size";
+  return type == GptType::llama4_text ? "intermediate_size_mlp" : "intermediate_size";
+}
+
 /// What Gemma 3's config.json leaves out where pictures are seen too, the others' must say.
 void read_sizes(ModelConfig& m, GptType type, HubSettings& s) {
   const bool gemma3 = type == GptType::gemma3_text;
@@ -96,8 +103,7 @@ void read_sizes(ModelConfig& m, GptType type, HubSettings& s) {
   m.layers = int(size("num_hidden_layers", 26, HubSettings::most_layers));
   m.hidden = size("hidden_size", 2304, HubSettings::widest);
   m.heads = int(size("num_attention_heads", 8, HubSettings::most_heads));
-  m.ffn_hidden = size(type == GptType::qwen3_5_moe_text ? "moe_intermediate_size" : "intermediate_size", 9216,
-                      HubSettings::widest);
+  m.ffn_hidden = size(width_word(type), 9216, HubSettings::widest);
   m.max_positions = size("max_position_embeddings", 131072, HubSettings::most);
   if (gemma3) m.vocabulary = 262208;
 }
@@ -142,10 +148,13 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   read_hub_rotary(m, type, s);
   if (remembers(type))
     read_hub_delta(m, type, s);
-  else
+  else if (type != GptType::llama4_text)
     read_hub_window(m, type, s);
   if (is_deepseek(type)) read_hub_latent(m, s);
-  if (has_experts(type)) read_hub_experts(m, type, s);
+  if (type == GptType::llama4_text)
+    read_llama4(m, s);
+  else if (has_experts(type))
+    read_hub_experts(m, type, s);
   if (type == GptType::granite) read_granite(m, s);
   if (is_gemma_type(type))
     read_gemma(m, type, s);

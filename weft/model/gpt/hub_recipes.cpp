@@ -88,9 +88,12 @@ void GptCook::layer_of(const std::string& ours, const std::string& theirs) {
   if (list_.has(ours + ".attention.project.weight"))
     linear(ours + ".attention.project", theirs + ".self_attn.o_proj");
   if (list_.has(ours + ".attention.sinks")) same(ours + ".attention.sinks", theirs + ".self_attn.sinks");
-  if (type_ == GptType::gpt_oss)
+  const bool mixed = list_.has(ours + ".router.weight");
+  if (type_ == GptType::llama4_text)
+    mixed ? experts_of_llama4(ours, theirs + ".feed_forward") : mlp(ours + ".mlp", theirs + ".feed_forward");
+  else if (type_ == GptType::gpt_oss)
     stacked_experts(ours, theirs + ".mlp");
-  else if (list_.has(ours + ".router.weight"))
+  else if (mixed)
     experts(ours, theirs + (type_ == GptType::mixtral ? ".block_sparse_moe" : ".mlp"));
   else
     mlp(ours + ".mlp", theirs + ".mlp");
@@ -185,7 +188,7 @@ void GptCook::head_norm(const std::string& ours, const std::string& theirs) {
 // One head's channels that turn, pair by pair: of a pair the two stand next to each other, or half of what
 // turns apart, here and there.
 void GptCook::turning(std::vector<RowRun>& runs, std::size_t part, std::int64_t from, std::int64_t to) const {
-  const bool ours = m_.rotary.interleaved, theirs = type_ == GptType::glm4;
+  const bool ours = m_.rotary.interleaved, theirs = stores_neighbors(type_);
   const bool sorted = m_.positions == Positions::rotary && ours != theirs;
   const std::int64_t d = m_.channels;
   const std::int64_t turn = sorted ? std::int64_t(double(d) * m_.rotary.percent) / 2 * 2 : 0;

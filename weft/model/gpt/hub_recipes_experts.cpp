@@ -39,6 +39,16 @@ void GptCook::stacked_experts(const std::string& ours, const std::string& theirs
   }
 }
 
+void GptCook::experts_of_llama4(const std::string& ours, const std::string& theirs) {
+  linear(ours + ".router", theirs + ".router");
+  for (int e = 0; e < m_.experts.count; ++e) {
+    const std::string expert = ours + ".experts." + std::to_string(e);
+    stacked(expert + ".up.weight", theirs + ".experts.gate_up_proj", e);
+    stacked(expert + ".down.weight", theirs + ".experts.down_proj", e);
+  }
+  mlp(ours + ".shared", theirs + ".shared_expert");
+}
+
 void GptCook::stacked(const std::string& ours, std::string theirs, std::int64_t e) {
   const Shape& shape = shape_of(ours);
   const bool matrix = shape.rank() == 2;

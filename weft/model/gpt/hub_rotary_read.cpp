@@ -1,8 +1,10 @@
 // Positions: bases, parts of heads that turn, layers that turn nothing, and how angles are stretched.
+#include <algorithm>
 #include <cmath>
 
 #include "weft/model/gpt/hub.h"
 #include "weft/model/hub_settings.h"
+#include "weft/model/rotary.h"
 
 namespace weft {
 namespace {
@@ -49,11 +51,41 @@ void read_llama3(RotaryConfig& rotary, HubSettings& s) {
   if (!(rotary.low < rotary.high)) s.refuse("high_freq_factor", "expected more than low_freq_factor");
 }
 
-/// transformers takes what is stretched in any other way for Phi-3's own way, which weft has not.
-void read_scaling(RotaryConfig& rotary, GptType type, HubSettings& s) {
+std::vector<double> read_factors(const char* name, HubSettings& s) {
+  const HubSettings::Json* list = s.find(name);
+  constexpr std::string_view expected = "expected a list of numbers above 0";
+  if (list == nullptr || !list->is_array()) s.refuse(name, expected);
+  std::vector<double> out;
+  for (const HubSettings::Json& one : *list) {
+    if (!one.is_number() || !(one.get<double>() > 0)) s.refuse(name, expected);
+    out.push_back(one.get<double>());
+  }
+  return out;
+}
+
+/// What scores grow by says the factor where it is said at all; else lengths do.
+void read_longrope(ModelConfig& m, HubSettings& s) {
+  RotaryConfig& r = m.rotary;
+  r.scaling = RotaryScaling::longrope;
+  r.short_factors = read_factors("short_factor", s);
+  r.long_factors = read_factors("long_factor", s);
+  r.factor = s.positive("factor", double(m.max_positions) / double(r.original_positions));
+  const double grown = s.positive("attention_factor", growth_of_scores(r));
+  if (std::abs(grown - growth_of_scores(r)) > 1e-9)
+    r.factor = std::exp((grown * grown - 1) * std::log(double(r.original_positions)));
+}
+
+/// transformers takes what is stretched in other ways for Phi-3's own, under its older names.
+void read_scaling_of_phi3(ModelConfig& m, const std::string& kind, const char* said, HubSettings& s) {
+  if (kind == "longrope" || kind == "su" || kind == "yarn") return read_longrope(m, s);
+  if (kind != "default") s.refuse(said, "weft knows default and longrope of a phi3");
+}
+
+void read_scaling(ModelConfig& m, GptType type, HubSettings& s) {
+  RotaryConfig& rotary = m.rotary;
   const std::string kind = s.word("rope_type", s.word("type", "default"));
   const char* said = s.find("rope_type") != nullptr ? "rope_type" : "type";
-  if (type == GptType::phi3 && kind != "default") s.refuse(said, "weft knows default of a phi3");
+  if (type == GptType::phi3) return read_scaling_of_phi3(m, kind, said, s);
   if (kind == "linear") {
     rotary.scaling = RotaryScaling::linear;
     rotary.factor = s.positive("factor", 1);
@@ -73,8 +105,8 @@ void read_object(ModelConfig& m, GptType type, const HubSettings::Json& object, 
   HubSettings s(object, who);
   rotary.base = s.positive("rope_theta", rotary.base);
   read_percent(rotary, type, s, rotary.percent);
-  rotary.original_positions = s.size_or("original_max_position_embeddings", m.max_positions);
-  read_scaling(rotary, type, s);
+  rotary.original_positions = s.size_or("original_max_position_embeddings", rotary.original_positions);
+  read_scaling(m, type, s);
   // Of a picture's places, which a text has none of.
   for (const char* name : {"mrope_section", "mrope_interleaved"})
     if (remembers(type)) (void)s.find(name);
@@ -123,20 +155,23 @@ void read_angles_of_two(ModelConfig& m, GptType type, HubSettings& s) {
   m.rotary.window_base = near_by.base;
 }
 
-/// A list says which layers turn, or how often others come; they must come at one distance.
-int read_skips(int layers, HubSettings& s) {
-  const auto every = int(s.size_or("no_rope_layer_interval", 4, HubSettings::most_layers));
+/// A list says which layers turn, or how often others come; here, which turn nothing.
+std::vector<int> read_skips(int layers, HubSettings& s) {
+  const std::int64_t every = s.size_or("no_rope_layer_interval", 4, HubSettings::most_layers);
   const HubSettings::Json* list = s.find("no_rope_layers");
-  if (list == nullptr) return every <= layers ? every : 0;
-  if (!list->is_array() || std::ssize(*list) < layers)
+  std::vector<int> skipped;
+  if (list != nullptr && !list->is_array())
     s.refuse("no_rope_layers", text("expected a list of ", layers, " numbers"));
-  RotaryConfig found;
-  for (int layer = 0; layer < layers && found.skip_every == 0; ++layer)
-    if ((*list)[std::size_t(layer)] == 0) found.skip_every = layer + 1;
-  for (int layer = 0; layer < layers; ++layer)
-    if ((*list)[std::size_t(layer)] != int(turns_in(found, layer)))
-      s.refuse("no_rope_layers", "weft can only leave every n-th layer without positions");
-  return found.skip_every;
+  const bool listed = list != nullptr && !list->empty();
+  if (listed && std::ssize(*list) < layers)
+    s.refuse("no_rope_layers", text("expected a list of ", layers, " numbers"));
+  for (int layer = 0; layer < layers; ++layer) {
+    const HubSettings::Json here =
+        listed ? (*list)[std::size_t(layer)] : HubSettings::Json(int((layer + 1) % every != 0));
+    if (here != 0 && here != 1) s.refuse("no_rope_layers", "expected a list of 0 and 1");
+    skipped.push_back(here == 0);
+  }
+  return std::ranges::count(skipped, 1) > 0 ? skipped : std::vector<int>();
 }
 
 /// Theirs has no angles for an odd number of channels.
@@ -152,11 +187,14 @@ void must_turn_in_pairs(const ModelConfig& m, const HubSettings& s) {
 
 void read_hub_rotary(ModelConfig& m, GptType type, HubSettings& s) {
   m.positions = Positions::rotary;
+  m.rotary.original_positions = m.max_positions;
+  if (type == GptType::phi3)
+    m.rotary.original_positions = s.size_or("original_max_position_embeddings", m.max_positions);
   turns_by_layer(type) ? read_angles_of_two(m, type, s) : read_angles(m, type, s);
-  m.rotary.interleaved = type == GptType::glm4;  // as it is stored, too
-  if (type == GptType::smollm3) m.rotary.skip_every = read_skips(m.layers, s);
+  m.rotary.interleaved = stores_neighbors(type);
+  if (type == GptType::smollm3 || type == GptType::llama4_text)
+    m.rotary.skip_layers = read_skips(m.layers, s);
   if (turns_partly(type)) must_turn_in_pairs(m, s);
-  if (type == GptType::phi3) (void)s.find("original_max_position_embeddings");
 }
 
 }  // namespace weft

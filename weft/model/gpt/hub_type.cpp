@@ -16,16 +16,28 @@ bool has_mlp(const ModelConfig& m) {
   return m.experts.count == 0 || std::ranges::any_of(m.experts.layers, [](int one) { return one == 0; });
 }
 
+bool stretches_pairs(const ModelConfig& m) {
+  return turns_channels(m) && m.rotary.scaling == RotaryScaling::longrope;
+}
+
 std::string_view no_phi3(const ModelConfig& m) {
   if (m.sink != Sink::none) return "rotary positions on a part of each head, with attention sinks";
   if (m.experts.count > 0) return "rotary positions on a part of each head, with experts";
   if (m.linear_bias || m.qkv_bias) return "rotary positions on a part of each head, with biases";
   if (m.qk_norm) return "rotary positions on a part of each head, with norms of queries and keys";
-  if (m.rotary.scaling != RotaryScaling::none)
+  if (m.rotary.scaling != RotaryScaling::none && !stretches_pairs(m))
     return "rotary positions on a part of each head, with angles that are stretched";
   if (has_window(m) && !all_windowed(m))
     return "rotary positions on a part of each head, with a window in some layers";
   return "";
+}
+
+/// Of a model whose angles are stretched pair by pair, up to a length that is a whole number.
+bool is_phi3(const ModelConfig& m) {
+  const double longest = m.rotary.factor * double(m.rotary.original_positions);
+  return no_phi3(m).empty() && m.norm_places == NormPlaces::before && m.norm == NormKind::rms && m.gated &&
+         !m.latent.on && !m.delta.on && !m.hybrid.on() && !skips(m) && !has_multipliers(m) &&
+         !m.rotary.window_base && std::abs(longest - std::round(longest)) < 1e-6;
 }
 
 std::string_view no_smollm3(const ModelConfig& m) {
@@ -61,7 +73,6 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.positions == Positions::none && !m.hybrid.on()) return "no positions";
   if (m.residual_after_norm) return "blocks that add to what their norm gave";
   if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
-  if (m.qk_norm_plain) return "norms of queries and keys without gains";
   if (m.latent.on && m.rotary.scaling == RotaryScaling::llama3)
     return "latent attention with angles that are stretched as Llama 3's";
   if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.mscale != 1 && m.rotary.mscale_all == 0)
@@ -75,8 +86,10 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.sink == Sink::zero) return "attention sinks that do not learn";
   if (m.sink == Sink::none && m.gated && (m.gate_limit != 0 || m.gate_offset != 0))
     return "gates with a limit or an offset, without attention sinks";
-  if (m.experts.weigh_input) return "weights of what experts read";
   if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
+  if (stretches_pairs(m) && !is_phi3(m))
+    return "angles that are stretched pair by pair, in a model that is not as Phi-3";
+  if (is_llama4(m)) return no_llama4(m);
   if (m.norm_places != NormPlaces::before) return no_norms_elsewhere(m);
   if (m.rotary.window_base) return "angles of their own in layers that look through a window";
   if (const auto reason = no_such_turning(m); !reason.empty()) return reason;
@@ -133,7 +146,7 @@ GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   const bool elsewhere = m.norm_places != NormPlaces::before;
-  if (reason.empty() && !is_gemma(m) && !elsewhere) {
+  if (reason.empty() && !is_gemma(m) && !elsewhere && !is_llama4(m)) {
     reason = m.hybrid.on()          ? no_hybrid(m)
              : m.sink != Sink::none ? no_gpt_oss(m)
              : m.delta.on           ? no_qwen3_next(m)
@@ -143,6 +156,7 @@ GptType plainest(const ModelConfig& m) {
   if (!reason.empty())
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
+  if (is_llama4(m)) return GptType::llama4_text;
   if (elsewhere) return type_of_norms(m);
   if (is_gemma(m)) return GptType::gemma;
   if (has_multipliers(m)) return GptType::granite;
@@ -152,7 +166,7 @@ GptType plainest(const ModelConfig& m) {
   if (learned) return GptType::gpt2;
   if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
   if (skips(m)) return GptType::smollm3;
-  if (turns_a_part(m)) return GptType::phi3;
+  if (turns_a_part(m) || stretches_pairs(m)) return GptType::phi3;
   if (m.qk_norm) return GptType::qwen3;
   if (m.qkv_bias && !m.linear_bias) return GptType::qwen2;
   return has_window(m) ? GptType::mistral : GptType::llama;
@@ -162,7 +176,7 @@ GptType plainest(const ModelConfig& m) {
 
 bool turns_a_part(const ModelConfig& m) { return m.positions == Positions::rotary && m.rotary.percent != 1; }
 bool skips(const ModelConfig& m) {
-  return turns_channels(m) && m.rotary.skip_every > 0 && m.rotary.skip_every <= m.layers + m.ahead.depths;
+  return turns_channels(m) && std::ranges::count(m.rotary.skip_layers, 1) > 0;
 }
 
 bool has_window(const ModelConfig& m) {
@@ -188,12 +202,17 @@ ModelConfig plain_gpt(ModelConfig m) {
                 .percent = r.percent,
                 .interleaved = r.interleaved,
                 .scaling = r.scaling,
-                .skip_every = r.skip_every,
+                .skip_layers = r.skip_layers,
                 .window_base = r.window_base};
     if (r.scaling != RotaryScaling::none) m.rotary.factor = r.factor;
     if (r.scaling == RotaryScaling::llama3) {
       m.rotary.low = r.low;
       m.rotary.high = r.high;
+      m.rotary.original_positions = r.original_positions;
+    }
+    if (r.scaling == RotaryScaling::longrope) {
+      m.rotary.short_factors = r.short_factors;
+      m.rotary.long_factors = r.long_factors;
       m.rotary.original_positions = r.original_positions;
     }
     if (r.scaling == RotaryScaling::yarn) {
@@ -205,7 +224,8 @@ ModelConfig plain_gpt(ModelConfig m) {
       m.rotary.original_positions = r.original_positions;
     }
   }
-  if (m.rotary.skip_every > m.layers + m.ahead.depths) m.rotary.skip_every = 0;  // never reached
+  if (!skips(m)) m.rotary.skip_layers.clear();
+  if (!skips(m) && m.qk_norm_plain) m.qk_norm_turning = true;  // all do
   if (!m.gated) m.gate_limit = m.gate_offset = 0;
   if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
   drop_idle_angles(m);

@@ -63,15 +63,10 @@ std::vector<int> listed_layers(const HubSettings::Json& types, int layers, HubSe
 }
 
 /// Where some layers of an Exaone look through a window, the others turn nothing.
-int skips_of(const std::vector<int>& windows, HubSettings& s) {
-  const auto first = std::ranges::find(windows, 0);
-  if (first == windows.end()) return 0;
-  const int every = int(first - windows.begin()) + 1;
-  if (windows != all_but_every(every, int(windows.size())))
-    s.refuse("layer_types",
-             "weft can only leave every n-th layer without positions, as others than "
-             "sliding_attention are here");
-  return every;
+std::vector<int> skips_of(const std::vector<int>& windows) {
+  std::vector<int> skipped;
+  for (const int window : windows) skipped.push_back(window == 0);
+  return std::ranges::count(skipped, 1) > 0 ? skipped : std::vector<int>();
 }
 
 }  // namespace
@@ -93,7 +88,7 @@ void read_hub_window(ModelConfig& m, GptType type, HubSettings& s) {
       m.window_layers = listed_layers(*types, m.layers, s);
     else if (!slides_everywhere(type))
       m.window_layers = usual_layers(m, type, s);
-    if (type == GptType::exaone4) m.rotary.skip_every = skips_of(m.window_layers, s);
+    if (type == GptType::exaone4) m.rotary.skip_layers = skips_of(m.window_layers);
     if (!has_window(m)) m.window = 0;
   }
   drop_idle_angles(m);

@@ -1,4 +1,6 @@
 // Writing config.json in the words of a type.
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "weft/model/gpt/hub.h"
@@ -21,6 +23,12 @@ void add_rotary(ordered_json& out, const RotaryConfig& r) {
     return;
   }
   ordered_json& s = out["rope_scaling"];
+  if (r.scaling == RotaryScaling::longrope) {  // of these three words, as transformers 4 asks for them
+    s = {{"type", "longrope"}, {"short_factor", r.short_factors}, {"long_factor", r.long_factors}};
+    out["original_max_position_embeddings"] = r.original_positions;
+    out["max_position_embeddings"] = std::llround(r.factor * double(r.original_positions));
+    return;
+  }
   s["rope_type"] = words(r.scaling)[std::size_t(r.scaling)];
   s["factor"] = r.factor;
   if (r.scaling == RotaryScaling::linear) return;
@@ -54,7 +62,8 @@ void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
 }
 
 void add_skips(ordered_json& out, const ModelConfig& m) {
-  out["no_rope_layer_interval"] = m.rotary.skip_every;
+  const auto first = std::ranges::find(m.rotary.skip_layers, 1) - m.rotary.skip_layers.begin();
+  out["no_rope_layer_interval"] = skips(m) ? first + 1 : m.layers + 1;
   for (int layer = 0; layer < m.layers; ++layer)
     out["no_rope_layers"].push_back(turns_in(m.rotary, layer) ? 1 : 0);
 }
@@ -106,13 +115,15 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
     out["pad_token_id"] = nullptr;
   if (type == GptType::phi3) out["resid_pdrop"] = out["embd_pdrop"] = m.hidden_dropout;
   if (turns_partly(type)) out["partial_rotary_factor"] = m.rotary.percent;
-  if (type == GptType::smollm3) add_skips(out, m);
+  if (type == GptType::smollm3 || type == GptType::llama4_text) add_skips(out, m);
   add_biases(out, m, type);
   add_rotary(out, m.rotary);
   add_window(out, m, type);
   write_hub_norms(out, m, type);
   if (remembers(type)) write_hub_delta(out, m);
-  if (is_deepseek(type))
+  if (type == GptType::llama4_text)
+    write_llama4(out, m);
+  else if (is_deepseek(type))
     write_hub_latent(out, m, type);
   else if (has_experts(type))
     write_hub_experts(out, m, type);

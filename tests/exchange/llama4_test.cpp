@@ -1,0 +1,122 @@
+// Llama 4: experts that read weighed rows, norms without gains, layers that do not turn; and how long its
+// texts may be for weft to compute what transformers does.
+#include <gtest/gtest.h>
+
+#include "tests/exchange/changed.h"
+
+using namespace weft;
+using namespace weft::testing;
+using nlohmann::json;
+
+namespace {
+
+const char* const name = "llama4_text";
+const std::string either = "norms without gains or weighed rows, with ";
+
+std::string reason_where(const std::function<void(ModelConfig&)>& change) { return reason(name, change); }
+
+}  // namespace
+
+TEST(HubLlama4, is_read_and_kept) {
+  const ModelConfig model = model_of(name);
+  EXPECT_TRUE(model.qk_norm_plain && model.qk_norm_turning && model.rotary.interleaved);
+  EXPECT_TRUE(model.experts.weigh_input);
+  EXPECT_EQ(model.experts.router.score, RouterScore::sigmoid);
+  EXPECT_EQ(model.experts.layers, (std::vector{0, 1}));
+  EXPECT_EQ(model.rotary.skip_layers, (std::vector{0, 1}));
+  EXPECT_EQ(model.ffn_hidden, 20);
+  EXPECT_EQ(model.experts.ffn_hidden, 24);
+  EXPECT_EQ(model.experts.shared_hidden, 24);
+  expect_kept(model, name);
+  expect_kept(with(name, {{"use_qk_norm", false}}), name);
+  expect_kept(with(name, {{"no_rope_layers", {1, 1}}}), name);
+  expect_kept(with(name, {{"moe_layers", json::array()}}), name);
+}
+
+TEST(HubLlama4, has_settings_that_go_without_saying) {
+  const ModelConfig model =
+      with(name, {{"no_rope_layers", json::array()}, {"num_hidden_layers", 4}},
+           {"no_rope_layer_interval", "moe_layers", "interleave_moe_layer_step", "use_qk_norm", "layer_types",
+            "num_experts_per_tok", "rope_parameters", "head_dim"});
+  EXPECT_EQ(model.rotary.skip_layers, (std::vector{0, 0, 0, 1}));
+  EXPECT_EQ(model.experts.layers, (std::vector{1, 1, 1, 1}));
+  EXPECT_TRUE(model.qk_norm_plain);
+  EXPECT_EQ(model.rotary.base, 500000);
+  EXPECT_EQ(model.channels, 128);
+  EXPECT_EQ(with(name, {{"interleave_moe_layer_step", 2}}, {"moe_layers"}).experts.layers,
+            (std::vector{0, 1}));
+}
+
+// Layers that turn see chunks of 8,192 tokens, and in the others scores grow from place 8,191 on.
+TEST(HubLlama4, is_as_long_as_weft_computes_the_same) {
+  const auto longest = [](const json& changes) {
+    json all = {{"max_position_embeddings", 131072}};
+    all.update(changes);
+    return with(name, all).max_positions;
+  };
+  EXPECT_EQ(longest(json::object()), 8191);
+  EXPECT_EQ(longest({{"attn_temperature_tuning", false}}), 8192);
+  EXPECT_EQ(longest({{"attn_temperature_tuning", false}, {"attention_chunk_size", nullptr}}), 131072);
+  EXPECT_EQ(longest({{"floor_scale", 4096}}), 4095);
+  EXPECT_EQ(longest({{"attention_chunk_size", 64}}), 64);
+  EXPECT_EQ(said(name, {{"floor_scale", 1}}),
+            "c: \"floor_scale\" is 1, weft can only compute what stands before it");
+  const auto written = [](std::int64_t positions) {
+    ModelConfig model = model_of(name);
+    model.max_positions = positions;
+    return json::parse(exchange::hub_config_json(model, Dtype::f32, {}));
+  };
+  EXPECT_EQ(written(8191).at("attention_chunk_size"), 8192);
+  EXPECT_EQ(written(8191).at("attn_temperature_tuning"), true);
+  EXPECT_TRUE(written(8192).at("attention_chunk_size").is_null());
+  EXPECT_EQ(written(8192).at("attn_temperature_tuning"), false);
+}
+
+TEST(HubLlama4, is_read_as_the_text_of_a_model_that_sees_pictures) {
+  const json whole = {{"model_type", "llama4"}, {"text_config", settings_of(name)}, {"vision_config", {}}};
+  EXPECT_EQ(exchange::hub_config_from_json(whole.dump(), "c").type, name);
+}
+
+TEST(HubLlama4, what_weft_cannot_compute_is_refused_by_name) {
+  EXPECT_EQ(said(name, {{"num_experts_per_tok", 2}}),
+            "c: \"num_experts_per_tok\" is 2, weft can only compute 1, chosen by sigmoids");
+  EXPECT_EQ(said(name, {{"attention_bias", true}}),
+            "c: \"attention_bias\" is true, weft can only compute false");
+  EXPECT_EQ(
+      said(name, {{"layer_types", {"sliding_attention", "full_attention"}}}),
+      "c: \"layer_types\" is [\"sliding_attention\",\"full_attention\"], weft knows chunked_attention and "
+      "full_attention");
+  EXPECT_EQ(said(name, {{"moe_layers", {2}}}),
+            "c: \"moe_layers\" is [2], expected a list of layers from 0 to 1");
+}
+
+TEST(HubLlama4, an_expert_too_few_is_named) {
+  EXPECT_EQ(said_without(name, "model.layers.1.feed_forward.experts.gate_up_proj"),
+            "lacks model.layers.1.feed_forward.experts.gate_up_proj, which layers.1.experts.0.up.weight is "
+            "made of");
+  EXPECT_EQ(said_without(name, "model.layers.0.feed_forward.up_proj.weight"),
+            "lacks model.layers.0.feed_forward.up_proj.weight, which layers.0.mlp.up.weight is made of");
+}
+
+TEST(HubLlama4, what_no_family_has_is_named) {
+  EXPECT_EQ(reason_where([](auto& m) { m.positions = Positions::learned; }),
+            "norms without gains or weighed rows, without rotary positions");
+  EXPECT_EQ(reason_where([](auto& m) { m.norm_places = NormPlaces::around; }),
+            either + "other norms or MLPs than Llama's");
+  EXPECT_EQ(reason_where([](auto& m) { m.window = 4; }), either + "other attention than Llama 4's");
+  EXPECT_EQ(reason_where([](auto& m) { m.rotary.percent = 0.5; }), either + "other attention than Llama 4's");
+  EXPECT_EQ(reason_where([](auto& m) { m.qkv_bias = true; }), either + "biases or multipliers");
+  EXPECT_EQ(reason_where([](auto& m) { m.residual_multiplier = 2; }), either + "biases or multipliers");
+  EXPECT_EQ(reason_where([](auto& m) { m.qk_norm_plain = false; }),
+            "weighed rows, with norms that have gains");
+  EXPECT_EQ(reason_where([](auto& m) { m.qk_norm_turning = false; }),
+            "norms without gains in layers without rotary positions");
+  EXPECT_EQ(reason_where([](auto& m) { m.experts.weigh_input = false; }),
+            "norms without gains, with weights of what experts give");
+  EXPECT_EQ(reason_where([](auto& m) { m.experts.router.chosen = 2; }),
+            "weighed rows of others than one expert a token, chosen by sigmoids");
+  EXPECT_EQ(reason_where([](auto& m) { m.experts.router.scaling = 2; }),
+            "weighed rows, with an expert bias, groups or scaled weights");
+  EXPECT_EQ(reason_where([](auto& m) { m.experts.shared_hidden = 12; }),
+            "weighed rows, without a shared expert as wide as the others and without a gate");
+}

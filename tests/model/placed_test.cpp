@@ -1,0 +1,129 @@
+// Norms in other places, windows that turn otherwise, and weighed rows: what a model is made of, and what is
+// refused.
+#include "tests/support/placed.h"
+#include "tests/model/small.h"
+#include "weft/model/gpt/gpt.h"
+#include "weft/model/rotary.h"
+#include "weft/model/stack.h"
+
+using namespace weft;
+using namespace weft::testing;
+
+namespace {
+
+ModelConfig with(const std::function<void(ModelConfig&)>& change) {
+  ModelConfig m = small();
+  change(m);
+  return m;
+}
+
+}  // namespace
+
+TEST(NormPlaces, say_which_norms_there_are) {
+  const ParameterList around = gpt_parameters(tiny_gemma()), behind = gpt_parameters(tiny_olmo());
+  for (const char* name : {"layers.1.attention_norm", "layers.1.mlp_norm"}) {
+    EXPECT_TRUE(around.has(text(name, ".gain")));
+    EXPECT_FALSE(behind.has(text(name, ".gain")));
+    for (const ParameterList* list : {&around, &behind})
+      EXPECT_EQ(list->at(text(name, "_behind.gain")).shape, Shape{16});
+  }
+  EXPECT_FALSE(around.has("layers.0.attention.q_norm.gain"));
+  EXPECT_EQ(behind.at("layers.0.attention.q_norm.gain").shape, Shape{16});
+  EXPECT_EQ(behind.at("layers.0.attention.k_norm.gain").shape, Shape{8});
+  EXPECT_TRUE(behind.has("final_norm.gain"));
+}
+
+TEST(NormPlaces, are_refused_where_nothing_has_them) {
+  refused(with([](ModelConfig& m) {
+            m.kind = "bert";
+            m.norm_places = NormPlaces::around;
+          }),
+          "model: bert has norms before attention and MLPs: leave {model.norm_places} out");
+  refused(with([](ModelConfig& m) {
+            m.residual_after_norm = true;
+            m.norm_places = NormPlaces::behind;
+          }),
+          "model: {model.residual_after_norm} adds to what a norm before gave: leave it or "
+          "{model.norm_places} out");
+  refused(with([](ModelConfig& m) { m.qk_norm_plain = m.qk_norm_whole = true; }),
+          "model: {model.qk_norm_whole} is about all heads together and {model.qk_norm_plain} about each: "
+          "leave one of them out");
+  refused(with([](ModelConfig& m) { m.qk_norm_turning = true; }),
+          "model: {model.qk_norm_turning} is about norms without gains, and there are none: add "
+          "{model.qk_norm_plain}");
+  refused(with([](ModelConfig& m) {
+            m.latent.on = true;
+            m.qk_norm_plain = true;
+          }),
+          "model: latent attention normalizes latents: leave {model.qk_norm_plain} out");
+}
+
+TEST(NormPlaces, of_all_heads_need_key_heads_for_each_rank) {
+  ModelConfig config = tiny_olmo();
+  EXPECT_NO_THROW(check_stack_cut(config, {.tp = 2}));
+  EXPECT_THAT([&] { check_stack_cut(config, {.tp = 4}); },
+              ::testing::ThrowsMessage<Error>("{model.qk_norm_whole}: 2 query groups cannot be shared by 4 "
+                                              "tensor-parallel ranks, which show each other theirs"));
+}
+
+TEST(WindowBase, turns_layers_with_a_window_alone) {
+  refused(with([](ModelConfig& m) {
+            m.positions = Positions::rotary;
+            m.rotary.window_base = 100;
+          }),
+          "model: {model.rotary.window_base} is of layers that look through a window, and none does: add "
+          "{model.window}");
+  refused(with([](ModelConfig& m) {
+            m.window = 8;
+            m.rotary.window_base = 100;
+          }),
+          "model: {model.rotary.window_base} is of rotary positions, and {model.positions} are others");
+  const auto device = open_device("cpu", {.threads = 1});
+  ModelConfig config = tiny_gemma(), plain = tiny_llama();
+  plain.rotary.base = *config.rotary.window_base;
+  EXPECT_EQ(numbers(rotary_angles_of_window(config, *device)), numbers(rotary_angles(plain, *device)));
+  EXPECT_NE(numbers(rotary_angles_of_window(config, *device)), numbers(rotary_angles(config, *device)));
+  config.rotary.window_base.reset();
+  EXPECT_EQ(numbers(rotary_angles_of_window(config, *device)), numbers(rotary_angles(config, *device)));
+}
+
+TEST(LayersThatDoNotTurn, are_every_nth_or_those_of_a_list) {
+  ModelConfig m = small();
+  m.layers = 6;
+  m.positions = Positions::rotary;
+  m.rotary.skip_every = 3;
+  complete(m);
+  EXPECT_THAT(m.rotary.skip_layers, ::testing::ElementsAre(0, 0, 1, 0, 0, 1));
+  m.layers = 2;
+  refused(m, "model: 6 entries say which layers have no rotary positions, but there are 2 layers");
+}
+
+TEST(Longrope, needs_a_factor_for_each_pair_and_the_length_that_tells_lists_apart) {
+  const auto longrope = [](const std::function<void(RotaryConfig&)>& change) {
+    ModelConfig m = small();
+    m.positions = Positions::rotary;
+    m.rotary.scaling = RotaryScaling::longrope;
+    m.rotary.short_factors = m.rotary.long_factors = std::vector<double>(32, 1);
+    m.rotary.original_positions = 16;
+    change(m.rotary);
+    return m;
+  };
+  refused(longrope([](RotaryConfig& r) { r.short_factors.pop_back(); }),
+          "model: {model.rotary.short_factors} has 31 numbers, and 32 pairs of channels turn");
+  refused(longrope([](RotaryConfig& r) { r.percent = 0.5; }),
+          "model: {model.rotary.short_factors} has 32 numbers, and 16 pairs of channels turn");
+  refused(
+      longrope([](RotaryConfig& r) { r.scaling = RotaryScaling::none; }),
+      "model: {model.rotary.short_factors} is of {model.rotary.scaling=longrope}, which is not asked for");
+  refused(longrope([](RotaryConfig& r) { r.original_positions = 0; }),
+          "model: {model.rotary.scaling=longrope} has one list of factors for sequences up to a length, and "
+          "one for longer ones: {model.rotary.original_positions} says which");
+}
+
+TEST(WeighedRows, need_experts_that_read_what_the_router_reads) {
+  refused(with([](ModelConfig& m) { m.experts.weigh_input = true; }),
+          "model: experts are described, and {model.experts.count} is 0: say how many there are");
+  refused(with([](ModelConfig& m) { m.experts = {.count = 4, .latent = 64, .weigh_input = true}; }),
+          "model: {model.experts.weigh_input} multiplies what the router reads, and {model.experts.latent} "
+          "gives experts something else: leave one of them out");
+}
