@@ -10,15 +10,17 @@ using nlohmann::json;
 
 namespace {
 
-const char* const name = "llama4_text";
+const char* const llama4 = "llama4_text";
 const std::string either = "norms without gains or weighed rows, with ";
 
-std::string reason_where(const std::function<void(ModelConfig&)>& change) { return reason(name, change); }
+std::string reason_where(const std::function<void(ModelConfig&)>& change) {
+  return weft::testing::reason(llama4, change);
+}
 
 }  // namespace
 
 TEST(HubLlama4, is_read_and_kept) {
-  const ModelConfig model = model_of(name);
+  const ModelConfig model = model_of(llama4);
   EXPECT_TRUE(model.qk_norm_plain && model.qk_norm_turning && model.rotary.interleaved);
   EXPECT_TRUE(model.experts.weigh_input);
   EXPECT_EQ(model.experts.router.score, RouterScore::sigmoid);
@@ -27,15 +29,15 @@ TEST(HubLlama4, is_read_and_kept) {
   EXPECT_EQ(model.ffn_hidden, 20);
   EXPECT_EQ(model.experts.ffn_hidden, 24);
   EXPECT_EQ(model.experts.shared_hidden, 24);
-  expect_kept(model, name);
-  expect_kept(with(name, {{"use_qk_norm", false}}), name);
-  expect_kept(with(name, {{"no_rope_layers", {1, 1}}}), name);
-  expect_kept(with(name, {{"moe_layers", json::array()}}), name);
+  expect_kept(model, llama4);
+  expect_kept(with(llama4, {{"use_qk_norm", false}}), llama4);
+  expect_kept(with(llama4, {{"no_rope_layers", {1, 1}}}), llama4);
+  expect_kept(with(llama4, {{"moe_layers", json::array()}}), llama4);
 }
 
 TEST(HubLlama4, has_settings_that_go_without_saying) {
   const ModelConfig model =
-      with(name, {{"no_rope_layers", json::array()}, {"num_hidden_layers", 4}},
+      with(llama4, {{"no_rope_layers", json::array()}, {"num_hidden_layers", 4}},
            {"no_rope_layer_interval", "moe_layers", "interleave_moe_layer_step", "use_qk_norm", "layer_types",
             "num_experts_per_tok", "rope_parameters", "head_dim"});
   EXPECT_EQ(model.rotary.skip_layers, (std::vector{0, 0, 0, 1}));
@@ -43,7 +45,7 @@ TEST(HubLlama4, has_settings_that_go_without_saying) {
   EXPECT_TRUE(model.qk_norm_plain);
   EXPECT_EQ(model.rotary.base, 500000);
   EXPECT_EQ(model.channels, 128);
-  EXPECT_EQ(with(name, {{"interleave_moe_layer_step", 2}}, {"moe_layers"}).experts.layers,
+  EXPECT_EQ(with(llama4, {{"interleave_moe_layer_step", 2}}, {"moe_layers"}).experts.layers,
             (std::vector{0, 1}));
 }
 
@@ -52,17 +54,17 @@ TEST(HubLlama4, is_as_long_as_weft_computes_the_same) {
   const auto longest = [](const json& changes) {
     json all = {{"max_position_embeddings", 131072}};
     all.update(changes);
-    return with(name, all).max_positions;
+    return with(llama4, all).max_positions;
   };
   EXPECT_EQ(longest(json::object()), 8191);
   EXPECT_EQ(longest({{"attn_temperature_tuning", false}}), 8192);
   EXPECT_EQ(longest({{"attn_temperature_tuning", false}, {"attention_chunk_size", nullptr}}), 131072);
   EXPECT_EQ(longest({{"floor_scale", 4096}}), 4095);
   EXPECT_EQ(longest({{"attention_chunk_size", 64}}), 64);
-  EXPECT_EQ(said(name, {{"floor_scale", 1}}),
+  EXPECT_EQ(said(llama4, {{"floor_scale", 1}}),
             "c: \"floor_scale\" is 1, weft can only compute what stands before it");
   const auto written = [](std::int64_t positions) {
-    ModelConfig model = model_of(name);
+    ModelConfig model = model_of(llama4);
     model.max_positions = positions;
     return json::parse(exchange::hub_config_json(model, Dtype::f32, {}));
   };
@@ -73,28 +75,28 @@ TEST(HubLlama4, is_as_long_as_weft_computes_the_same) {
 }
 
 TEST(HubLlama4, is_read_as_the_text_of_a_model_that_sees_pictures) {
-  const json whole = {{"model_type", "llama4"}, {"text_config", settings_of(name)}, {"vision_config", {}}};
-  EXPECT_EQ(exchange::hub_config_from_json(whole.dump(), "c").type, name);
+  const json whole = {{"model_type", "llama4"}, {"text_config", settings_of(llama4)}, {"vision_config", {}}};
+  EXPECT_EQ(exchange::hub_config_from_json(whole.dump(), "c").type, llama4);
 }
 
 TEST(HubLlama4, what_weft_cannot_compute_is_refused_by_name) {
-  EXPECT_EQ(said(name, {{"num_experts_per_tok", 2}}),
+  EXPECT_EQ(said(llama4, {{"num_experts_per_tok", 2}}),
             "c: \"num_experts_per_tok\" is 2, weft can only compute 1, chosen by sigmoids");
-  EXPECT_EQ(said(name, {{"attention_bias", true}}),
+  EXPECT_EQ(said(llama4, {{"attention_bias", true}}),
             "c: \"attention_bias\" is true, weft can only compute false");
   EXPECT_EQ(
-      said(name, {{"layer_types", {"sliding_attention", "full_attention"}}}),
+      said(llama4, {{"layer_types", {"sliding_attention", "full_attention"}}}),
       "c: \"layer_types\" is [\"sliding_attention\",\"full_attention\"], weft knows chunked_attention and "
       "full_attention");
-  EXPECT_EQ(said(name, {{"moe_layers", {2}}}),
+  EXPECT_EQ(said(llama4, {{"moe_layers", {2}}}),
             "c: \"moe_layers\" is [2], expected a list of layers from 0 to 1");
 }
 
 TEST(HubLlama4, an_expert_too_few_is_named) {
-  EXPECT_EQ(said_without(name, "model.layers.1.feed_forward.experts.gate_up_proj"),
+  EXPECT_EQ(said_without(llama4, "model.layers.1.feed_forward.experts.gate_up_proj"),
             "lacks model.layers.1.feed_forward.experts.gate_up_proj, which layers.1.experts.0.up.weight is "
             "made of");
-  EXPECT_EQ(said_without(name, "model.layers.0.feed_forward.up_proj.weight"),
+  EXPECT_EQ(said_without(llama4, "model.layers.0.feed_forward.up_proj.weight"),
             "lacks model.layers.0.feed_forward.up_proj.weight, which layers.0.mlp.up.weight is made of");
 }
 
