@@ -7,9 +7,11 @@
 
 #include "tests/support/source_dir.h"
 #include "tests/support/temporary.h"
+#include "weft/base/file.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
 #include "weft/cli/train_command.h"
+#include "weft/exchange/hub_config.h"
 #include "weft/model/count.h"
 
 using namespace weft;
@@ -32,6 +34,13 @@ const std::map<std::string, std::int64_t> published = {
     {"qwen2_7b", 7'615'616'512},
     {"qwen3_0.6b", 596'049'920},
     {"qwen3_8b", 8'190'735'360},
+    {"phi4", 14'659'507'200},
+    {"smollm3_3b", 3'075'098'624},
+    {"olmo3_7b", 7'298'011'136},
+    {"gemma3_1b", 999'885'952},
+    {"granite3.1_8b", 8'170'848'256},
+    // With the biases that choose experts.
+    {"glm4.5_air", 106'852'251'264},
     {"gemma_2b", 2'506'172'416},
     {"gemma_7b", 8'537'680'896},
     {"bert_base", 110'106'428},
@@ -93,6 +102,26 @@ TEST(Examples, are_all_understood_and_have_the_parameters_of_the_model_they_name
     ++seen;
   }
   EXPECT_EQ(seen, published.size());
+}
+
+// Of the same name among the settings that models are published with.
+TEST(Examples, are_the_models_that_their_makers_publish) {
+  std::size_t seen = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/tests/golden/exchange/published")) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".json" || !published.contains(name)) continue;
+    const std::string file = std::string(WEFT_SOURCE_DIR "/examples/") + name + ".yaml";
+    const std::vector<std::string_view> words = {"--config", file, "--mock-data"};
+    const auto command = read_command(words);
+    const ParallelConfig& p = command->config.parallel;
+    complete(*command, 8 * p.tp * p.cp * p.pp);
+    const exchange::HubConfig hub =
+        exchange::hub_config_from_json(read_file(entry.path()), entry.path().string());
+    EXPECT_NO_THROW(exchange::must_agree(command->config.model, hub, name));
+    ++seen;
+  }
+  EXPECT_EQ(seen, 6U);
 }
 
 namespace {

@@ -14,13 +14,13 @@ namespace {
 
 constexpr const char* wrapper = "mistral3";
 
-HubConfig with(const std::string& name, const json& changes) {
+HubConfig read_with(const std::string& name, const json& changes) {
   json object = settings_of(name);
   object.merge_patch(changes);
   return hub_config_from_json(object.dump(), "c");
 }
 std::string said_of(const std::string& name, const json& changes) {
-  return refused([&] { (void)with(name, changes); });
+  return refused([&] { (void)read_with(name, changes); });
 }
 
 /// The tensors of a directory under other names, a copy of one of them besides.
@@ -77,11 +77,12 @@ TEST(HubSeeing, a_models_text_is_read_and_the_rest_is_said) {
 
 TEST(HubSeeing, what_is_said_around_the_text_counts_more) {
   const json inner = {{"text_config", {{"eos_token_id", 5}, {"dtype", "float16"}}}};
-  EXPECT_EQ(with(wrapper, inner).ends, std::vector<std::int32_t>{5});
-  EXPECT_EQ(with(wrapper, inner).dtype, Dtype::f32);
-  EXPECT_EQ(with(wrapper, {{"dtype", nullptr}, {"text_config", {{"dtype", "float16"}}}}).dtype, Dtype::f16);
-  EXPECT_EQ(with(wrapper, {{"eos_token_id", {3, 4}}}).ends, (std::vector<std::int32_t>{3, 4}));
-  EXPECT_EQ(with(wrapper, {{"text_config", {{"model_type", nullptr}}}}).type, "mistral");
+  EXPECT_EQ(read_with(wrapper, inner).ends, std::vector<std::int32_t>{5});
+  EXPECT_EQ(read_with(wrapper, inner).dtype, Dtype::f32);
+  EXPECT_EQ(read_with(wrapper, {{"dtype", nullptr}, {"text_config", {{"dtype", "float16"}}}}).dtype,
+            Dtype::f16);
+  EXPECT_EQ(read_with(wrapper, {{"eos_token_id", {3, 4}}}).ends, (std::vector<std::int32_t>{3, 4}));
+  EXPECT_EQ(read_with(wrapper, {{"text_config", {{"model_type", nullptr}}}}).type, "mistral");
 }
 
 TEST(HubSeeing, what_weft_cannot_compute_is_refused_by_name) {
