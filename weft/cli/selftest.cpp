@@ -114,7 +114,7 @@ bool rounds(const TrainConfig& small) {
 // A mistake may be there in few bits alone, so that the same is well in f32 excuses only what rounding moves
 // one rank by.
 bool moved_no_further(const TrainConfig& small, const Compared& in_few_bits) {
-  const auto moved = moved_by_rounding(small, in_few_bits.one);
+  const auto moved = moved_by_rounding(small, in_few_bits.one, in_few_bits.different);
   bool good = true;
   std::cout << "\nand what differed may do so by:\n";
   for (const Comparison& c : in_few_bits.different) {
@@ -205,7 +205,7 @@ bool alike(const Comparison& c, double within) {
 
 bool may_be_rounding(const Comparison& c, const std::map<std::string, double>& moved, double within) {
   if (alike(c, within)) return true;
-  return c.started_alike && std::isfinite(c.difference) && c.difference <= moved.at(c.group);
+  return c.started_alike && c.difference <= std::min(moved.at(c.group), c.change);
 }
 
 // Seen: 1e-6 in f32, 1e-2 in bf16, 4e-3 where gradients travel in bf16; a mistake in a layout comes to a

@@ -43,10 +43,13 @@ std::vector<Comparison> compare(const Trained& cut, const Trained& one);
 double allowed(const TrainConfig& small);
 bool alike(const Comparison& compared, double within);
 
-/// Of one rank, by groups: twice what four trainings differ by at most whose weights begin off by as much as
-/// their rounding, and whose gradients are rounded where the layout rounds them.
-std::map<std::string, double> moved_by_rounding(const TrainConfig& small, const Trained& one);
-/// Whether this group's difference is one that rounding may have made. What is no number is none.
+/// How far one rank moves, by groups: twice what trainings differ by at most whose weights begin off by as
+/// much as their rounding, and whose gradients are rounded where the layout rounds them. Four of them, or as
+/// many as it takes to excuse all of these.
+std::map<std::string, double> moved_by_rounding(const TrainConfig& small, const Trained& one,
+                                                const std::vector<Comparison>& different);
+/// Whether this group's difference is one that rounding may have made. What is no number is none, nor what is
+/// more than training changes.
 bool may_be_rounding(const Comparison& compared, const std::map<std::string, double>& moved, double within);
 
 }  // namespace weft::cli

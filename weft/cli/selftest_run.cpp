@@ -234,13 +234,16 @@ Trained train_small(const TrainConfig& small, PlainCalls* plain_calls, const Dis
   return out;
 }
 
-std::map<std::string, double> moved_by_rounding(const TrainConfig& small, const Trained& one) {
+std::map<std::string, double> moved_by_rounding(const TrainConfig& small, const Trained& one,
+                                                const std::vector<Comparison>& different) {
   TrainConfig c = alone(small);
   c.scaling.sum_in_bf16 |= c.scaling.reduce_in_bf16;
   std::map<std::string, double> out;
+  for (const Comparison& group : different) out[group.group] = 0;
+  const auto excused = [&](const Comparison& each) { return may_be_rounding(each, out, allowed(small)); };
   // Eight times what rounds one of eight otherwise: as far as a weight of fewer bits is from its master.
   Disturbance disturbance{.share = 8 * least_disturbance(c.model.precision)};
-  for (; disturbance.time < 4; ++disturbance.time)
+  for (; disturbance.time < 4 && !std::ranges::all_of(different, excused); ++disturbance.time)
     for (const Comparison& other : compare(train_small(c, nullptr, disturbance), one))
       out[other.group] = std::max(out[other.group], 2 * other.difference);
   return out;
