@@ -105,7 +105,7 @@ TEST_P(ResumeHubExperts, come_whole_from_the_directory_to_every_rank_and_into_a_
 
 INSTANTIATE_TEST_SUITE_P(Models, ResumeHubExperts,
                          ::testing::Values("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "gpt_oss",
-                                           "qwen3_next", "qwen3_5_moe", "deepseek_v3"),
+                                           "qwen3_next", "qwen3_5_moe", "glm4_moe", "deepseek_v3"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(ResumeHub, a_run_of_another_model_is_refused) {
