@@ -180,19 +180,18 @@ TEST(RandomLayouts, train_as_one_rank_does) {
   EXPECT_LE(moved_by_any_rounding, cases() / 100);
 }
 
-// Layers that remember, under norms of heads: one rank's own norm of step 5 moves by 2 % where weights go to
-// the next float (300), and by a sixth where one of eight is rounded to another bf16 (499).
+// Norms of what layers that remember give, which is small: one rank's own gradient in step 4 is 105 or 107
+// long by the size of its microbatches.
 TEST(RandomLayouts, may_part_where_the_model_takes_hold_of_any_rounding_but_hide_no_mistake) {
   if (sanitized) return;  // sees two steps
-  for (const std::uint32_t number : {300U, 499U}) {
-    Drawn drawn = Lottery(number).draw();
-    SCOPED_TRACE(text("number ", number, ": ", name_of(drawn)));
-    const Answer answer = against_one_rank(drawn);
-    EXPECT_EQ(answer.difference, "");
-    EXPECT_TRUE(answer.moved_by_any_rounding);
-    drawn.cut.fault = Fault::weight_gradient_dropped;
-    EXPECT_NE(against_one_rank(drawn).difference, "");
-  }
+  Drawn drawn = Lottery(68).draw();
+  drawn.model.norm_epsilon = 1e-5;
+  SCOPED_TRACE(name_of(drawn));
+  const Answer answer = against_one_rank(drawn);
+  EXPECT_EQ(answer.difference, "");
+  EXPECT_TRUE(answer.moved_by_any_rounding);
+  drawn.cut.fault = Fault::weight_gradient_dropped;
+  EXPECT_NE(against_one_rank(drawn).difference, "");
 }
 
 TEST(RandomLayouts, have_something_of_everything) {

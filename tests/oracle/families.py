@@ -13,7 +13,11 @@ def by_layer(rng, layers):
 
 
 def phi3(rng, shape, common):
-    return t.Phi3ForCausalLM(t.Phi3Config(**common, sliding_window=rng.choice([None, 5]), rope_parameters=angles(500.0, partial_rotary_factor=0.5)))
+    pairs = shape["width"] // shape["heads"] // 2
+    stretched = rng.choice([None, angles(500.0, rope_type="longrope", short_factor=[1 + 0.5 * i for i in range(pairs)],
+                                         long_factor=[2 + 1.5 * i for i in range(pairs)])])
+    return t.Phi3ForCausalLM(t.Phi3Config(**common, sliding_window=rng.choice([None, 5]), original_max_position_embeddings=rng.choice([8, 24]),
+                                          rope_parameters=stretched or angles(500.0, partial_rotary_factor=0.5)))
 
 
 def smollm3(rng, shape, common):
@@ -60,7 +64,14 @@ def granite(rng, shape, common):
                                                 rope_parameters=angles(500.0)))
 
 
-FAMILIES = (phi3, smollm3, olmo2, olmo3, exaone4, gemma3, glm4, glm4_moe, granite)
+def llama4(rng, shape, common):
+    shape["experts"] = 4
+    return t.Llama4ForCausalLM(t.Llama4TextConfig(
+        **common, intermediate_size_mlp=rng.choice([20, 48]), num_local_experts=4, interleave_moe_layer_step=rng.choice([1, shape["layers"]]),
+        no_rope_layer_interval=rng.choice([2, 9]), use_qk_norm=rng.choice([True, False]), rope_parameters=angles(500.0)))
+
+
+FAMILIES = (llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):
