@@ -1,6 +1,8 @@
 // Layouts that nobody thought of, drawn at random, each against one rank; and planted mistakes, all seen.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 
@@ -93,13 +95,20 @@ struct Answer {
   bool moved_by_any_rounding = false;  // they parted by more than most, but no more than one rank from itself
 };
 
+/// At which steps scaled gradients of f16 overflow, one rounding may decide (number 5744).
+bool overflow_elsewhere(const Curve& a, const Curve& b) {
+  const auto alike = [](double x, double y) { return std::isfinite(x) == std::isfinite(y); };
+  return !std::ranges::equal(a.norms, b.norms, alike);
+}
+
 Answer compared(ModelConfig model, Cut cut, const Cut& alone) {
   const Curve many = train(model, cut), one = train(model, alone);
   const Rounding rounding = rounding_of(model, cut);
   const std::string usual = difference(many, one, rounding);
   if (usual.empty() || cut.exact) return {usual};
   const std::string unusual = difference(many, one, rounding, moved_by_rounding(model, cut, alone));
-  if (!unusual.empty()) return {unusual + ", and one rank moves less by rounding alone"};
+  const bool tipped = model.precision == Precision::f16 && overflow_elsewhere(many, one);
+  if (!unusual.empty() && !tipped) return {unusual + ", and one rank moves less by rounding alone"};
   // What moves so far hides mistakes: f32's rounding moves it least.
   const bool least = model.precision == Precision::f32 && !cut.reduce_in_bf16;
   model.precision = Precision::f32;
@@ -169,15 +178,17 @@ TEST(RandomLayouts, train_as_one_rank_does) {
 }
 
 // Layers that remember, under norms of heads: one rank's own norm of step 5 moves by 2 % where weights go to
-// the next float (300), and by a sixth where one of eight is rounded to another bf16 (499).
+// the next float (300), and by a sixth where one of eight is rounded to another bf16 (499). In f16 another
+// step is skipped.
 TEST(RandomLayouts, may_part_where_the_model_takes_hold_of_any_rounding_but_hide_no_mistake) {
   if (sanitized) return;  // sees two steps
-  for (const std::uint32_t number : {300U, 499U}) {
+  for (const std::uint32_t number : {300U, 499U, 5744U}) {
     Drawn drawn = Lottery(number).draw();
     SCOPED_TRACE(text("number ", number, ": ", name_of(drawn)));
     const Answer answer = against_one_rank(drawn);
     EXPECT_EQ(answer.difference, "");
     EXPECT_TRUE(answer.moved_by_any_rounding);
+    if (drawn.cut.parallel.zero > 1) continue;  // cut gradients have memory again when one is added
     drawn.cut.fault = Fault::weight_gradient_dropped;
     EXPECT_NE(against_one_rank(drawn).difference, "");
   }
