@@ -1,6 +1,8 @@
 // Layouts that nobody thought of, drawn at random, each against one rank; and planted mistakes, all seen.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 
@@ -105,13 +107,20 @@ struct Answer {
   bool moved_by_any_rounding = false;  // they parted by more than most, but no more than one rank from itself
 };
 
+/// At which steps scaled gradients of f16 overflow, one rounding may decide (number 5744).
+bool overflow_elsewhere(const Curve& a, const Curve& b) {
+  const auto alike = [](double x, double y) { return std::isfinite(x) == std::isfinite(y); };
+  return !std::ranges::equal(a.norms, b.norms, alike);
+}
+
 Answer compared(ModelConfig model, Cut cut, const Cut& alone) {
   const Curve many = train(model, cut), one = train(model, alone);
   const Rounding rounding = rounding_of(model, cut);
   const std::string usual = difference(many, one, rounding);
   if (usual.empty() || cut.exact) return {usual};
   const std::string unusual = difference(many, one, rounding, moved_by_rounding(model, cut, alone));
-  if (!unusual.empty()) return {unusual + ", and one rank moves less by rounding alone"};
+  const bool tipped = model.precision == Precision::f16 && overflow_elsewhere(many, one);
+  if (!unusual.empty() && !tipped) return {unusual + ", and one rank moves less by rounding alone"};
   // What moves so far hides mistakes: f32's rounding moves it least.
   const bool least = model.precision == Precision::f32 && !cut.reduce_in_bf16;
   model.precision = Precision::f32;

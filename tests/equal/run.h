@@ -116,8 +116,8 @@ std::string difference(const Curve& a, const Curve& b, const Rounding& rounding 
 /// what it does four times when the weights are disturbed by less than their rounding is, and gradients
 /// rounded where the layout rounds them.
 ///
-/// Some models take hold of any rounding: of 4,500 random layouts seven parted by more than the rest, all of
-/// layers that remember or state spaces, and none by more than this.
+/// Some models take hold of any rounding: of 6,000 random layouts eleven parted by more than the rest, all of
+/// layers that remember or state spaces. Ten did so by no more than this; one, in f16, skipped another step.
 Curve moved_by_rounding(const ModelConfig& config, const Cut& cut, const Cut& alone);
 
 /// "gpt2", "llama", "latent", "mixture" (of experts), "bert" or "t5" with so many layers, in both stacks
