@@ -63,6 +63,17 @@ TEST(Rotary, stretches_low_frequencies_only) {
   }
 }
 
+// As Llama 4 is published: nothing lies between what stays and what grows.
+TEST(Rotary, stretches_from_one_wavelength_on_where_both_bounds_are_one) {
+  RotaryConfig stretched{.base = 500000, .scaling = RotaryScaling::llama3, .factor = 16, .low = 1, .high = 1};
+  stretched.original_positions = 8192;
+  const std::vector<double> before = angles({.base = 500000}, 1), after = angles(stretched, 1);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const bool grows = 2 * std::numbers::pi / before[i] > 8192;
+    EXPECT_NEAR(after[i], before[i] / (grows ? 16 : 1), 1e-6 * before[i]) << i;
+  }
+}
+
 // YaRN: what turns often over the trained length stays, what hardly turns grows by the factor, and attention
 // gets 0.1 log(factor) + 1 warmer.
 TEST(Rotary, blends_frequencies_and_warms_attention_as_yarn_does) {

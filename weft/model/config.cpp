@@ -136,7 +136,7 @@ void check_longrope(const ModelConfig& m) {
       fail(Kind::usage, "model: ", name, " has ", factors->size(), " numbers, and ", pairs,
            " pairs of channels turn");
   }
-  if (on && r.original_positions == 0)
+  if (on && r.original_positions < 2)
     fail(Kind::usage,
          "model: {model.rotary.scaling=longrope} has one list of factors for sequences up to a length, and "
          "one for longer ones: {model.rotary.original_positions} says which");

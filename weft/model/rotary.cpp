@@ -17,6 +17,7 @@ double llama3(double frequency, const RotaryConfig& rotary) {
   const double length = double(rotary.original_positions);
   if (wavelength > length / rotary.low) return frequency / rotary.factor;
   if (wavelength < length / rotary.high) return frequency;
+  if (rotary.low == rotary.high) return frequency;  // there is nothing between
   const double smooth = (length / wavelength - rotary.low) / (rotary.high - rotary.low);
   return (1 - smooth) * frequency / rotary.factor + smooth * frequency;
 }

@@ -48,7 +48,7 @@ void read_llama3(RotaryConfig& rotary, HubSettings& s) {
   rotary.factor = s.positive("factor", 8);
   rotary.low = s.positive("low_freq_factor", 1);
   rotary.high = s.positive("high_freq_factor", 4);
-  if (!(rotary.low < rotary.high)) s.refuse("high_freq_factor", "expected more than low_freq_factor");
+  if (rotary.low > rotary.high) s.refuse("high_freq_factor", "expected low_freq_factor or more");
 }
 
 std::vector<double> read_factors(const char* name, HubSettings& s) {
