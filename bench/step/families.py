@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""hybrid.py [f32|bf16] [--steps N] [--warm N]: the step of a model of state spaces, attention and MLPs that `weft bench train` measures, by transformers.
+"""families.py hybrid|gemma [f32|bf16] [--steps N] [--warm N]: the step of a model that `weft bench train` measures, by transformers.
 
-As Nemotron-H is built, small: letters M-M*M-M-, hidden 768, state spaces of 24 heads of 64 in 4 groups with 128 channels, 12 heads of attention, MLPs of 3072 with
-squared relu, RMSNorm, no positions, sequence 1024, batch 1, vocabulary 50304, untied, no dropout: forward, backward, clipping to 1 and AdamW. transformers' own path for
-processors, which walks over a sequence in chunks as products; its fast one is for GPUs. Prints one JSON object. Needs torch and transformers; weft needs neither."""
+hybrid: as Nemotron-H is built, small: letters M-M*M-M-, state spaces of 24 heads of 64 in 4 groups with 128 channels, 12 heads of attention, MLPs of 3072 with squared
+relu, no positions, untied. transformers' own path for processors walks over a sequence in chunks as products; its fast one is for GPUs.
+gemma: as Gemma 3 is built, small: 6 layers of norms around attention and MLPs of 3072, gated by gelu, 12 heads of 64 in 4 groups with norms, windows of 256 in five of six
+layers, which turn by a base of their own, tied. transformers' attention is torch's own (sdpa), nothing is compiled.
+Both: hidden 768, RMSNorm, sequence 1024, batch 1, vocabulary 50304, no dropout: forward, backward, clipping to 1 and AdamW. Prints one JSON object. Needs torch and
+transformers; weft needs neither."""
 import argparse
 import importlib.util
 import json
@@ -21,23 +24,38 @@ SEQUENCE, WORDS = 1024, 50304
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
-def made(dtype):
+def hybrid():
     from transformers import NemotronHConfig, NemotronHForCausalLM
 
     config = NemotronHConfig(
         vocab_size=WORDS, hidden_size=768, hybrid_override_pattern="M-M*M-M-", num_attention_heads=12, num_key_value_heads=12, head_dim=64, intermediate_size=3072,
         max_position_embeddings=SEQUENCE, mamba_num_heads=24, mamba_head_dim=64, n_groups=4, ssm_state_size=128, use_cache=False)
-    return NemotronHForCausalLM(config).to(dtype).train()
+    return NemotronHForCausalLM(config)
+
+
+def gemma():
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    kinds = ["sliding_attention"] * 5 + ["full_attention"]
+    config = Gemma3TextConfig(
+        vocab_size=WORDS, hidden_size=768, intermediate_size=3072, num_hidden_layers=6, num_attention_heads=12, num_key_value_heads=4, head_dim=64,
+        query_pre_attn_scalar=64, max_position_embeddings=SEQUENCE, sliding_window=256, layer_types=kinds, use_cache=False,
+        rope_parameters={kinds[0]: dict(rope_type="default", rope_theta=10000.0), kinds[-1]: dict(rope_type="default", rope_theta=1e6)})
+    return Gemma3ForCausalLM(config)
+
+
+MODELS = {"hybrid": hybrid, "gemma": gemma}
 
 
 def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("model", choices=list(MODELS))
     words.add_argument("precision", choices=list(TYPES), nargs="?", default="f32")
     words.add_argument("--steps", type=int, default=2)
     words.add_argument("--warm", type=int, default=1)
     how = words.parse_args()
     torch.manual_seed(1)
-    model = made(TYPES[how.precision])
+    model = MODELS[how.model]().to(TYPES[how.precision]).train()
     tokens = torch.randint(0, WORDS, (1, SEQUENCE + 1))
     loss_of = lambda: torch.nn.functional.cross_entropy(model(tokens[:, :-1].contiguous()).logits.float().view(-1, WORDS), tokens[:, 1:].reshape(-1))
     seconds = []
