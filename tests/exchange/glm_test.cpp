@@ -12,13 +12,9 @@ using support::TemporaryDirectory;
 
 namespace {
 
-ModelConfig glm() { return read_hub_config(hub_model("glm4_moe")).model; }
+ModelConfig glm() { return model_of("glm4_moe"); }
 
-std::string why_no_glm(const std::function<void(ModelConfig&)>& change) {
-  ModelConfig model = glm();
-  change(model);
-  return weft::testing::reason(model);
-}
+std::string why_no_glm(const std::function<void(ModelConfig&)>& change) { return reason("glm4_moe", change); }
 
 }  // namespace
 

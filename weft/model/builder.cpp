@@ -2,17 +2,12 @@
 #include "weft/model/builder.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/base/number.h"
-#include "weft/model/relative.h"
-#include "weft/model/rotary.h"
 #include "weft/nn/normed_inner.h"
 #include "weft/nn/part_of_tokens.h"
 #include "weft/nn/recompute.h"
-#include "weft/nn/region.h"
-#include "weft/ops/elementwise.h"
 
 namespace weft {
 

@@ -37,8 +37,6 @@ class Builder {
   Parameter shared_in_sequence(const std::string& name) const;
   std::optional<Parameter> shared_if_listed(const std::string& name) const;
   Norm norm(const std::string& name) const;
-  /// Of each head, with gains or without.
-  Norm head_norm(const std::string& name, const NormRows& rows) const;
   ColumnLinear column(const std::string& name, BiasAdded added) const;
   RowLinear row(const std::string& name) const;
   /// It is computed again with all MLPs, or with those of its kind alone.
@@ -87,6 +85,8 @@ class Builder {
   Norm norm_of(const std::string& name, const NormRows& rows) const;
   Norm norm_of(const std::string& name, const NormRows& rows, const NormArgs& how) const;
   NormArgs usual_norm() const;
+  /// Of each head, with gains or without.
+  Norm head_norm(const std::string& name, const NormRows& rows) const;
   Parameter rows_of(const std::string& name, const Along& cut) const;
   Parameter columns_of(const std::string& name) const;
   /// Of a matrix that tensor-parallel ranks hold whole.

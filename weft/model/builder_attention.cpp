@@ -1,9 +1,9 @@
 // Attention of one layer: its heads, what they turn by, and which keys they see.
 #include <algorithm>
-#include <cmath>
 
 #include "weft/base/number.h"
 #include "weft/model/builder.h"
+#include "weft/model/relative.h"
 #include "weft/model/rotary.h"
 #include "weft/ops/elementwise.h"
 

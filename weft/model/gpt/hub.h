@@ -101,6 +101,10 @@ constexpr bool norms_behind(GptType type) {
   return type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::exaone4;
 }
 constexpr bool norms_around(GptType type) { return type == GptType::gemma3_text || type == GptType::glm4; }
+/// Whether attention and MLPs have biases is said of either, and must be the same.
+constexpr bool says_biases_twice(GptType type) {
+  return type == GptType::llama || type == GptType::smollm3 || type == GptType::granite;
+}
 /// Layers that look through a window turn by angles of their own.
 constexpr bool turns_by_layer(GptType type) { return type == GptType::olmo3 || type == GptType::gemma3_text; }
 /// A shared expert with a gate beside the others.
@@ -175,6 +179,8 @@ void drop_idle_angles(ModelConfig& model);
 /// Why no type that weft writes has norms there; empty where type_of_norms has them.
 std::string_view no_norms_elsewhere(const ModelConfig& model);
 GptType type_of_norms(const ModelConfig& model);
+/// Embeddings are multiplied by the root of their width.
+bool multiplies_as_gemma(const ModelConfig& model);
 /// Whether embeddings, scores, logits or what layers add are multiplied, and why Granite does not do so.
 bool has_multipliers(const ModelConfig& model);
 std::string_view no_granite(const ModelConfig& model);

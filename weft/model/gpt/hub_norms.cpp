@@ -15,10 +15,6 @@ using nlohmann::ordered_json;
 /// But for the last bit, which other programs round otherwise.
 bool near(double a, double b) { return std::abs(a - b) <= 1e-15 * std::abs(b); }
 
-bool multiplies_as_gemma(const ModelConfig& m) {
-  return std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier;
-}
-
 /// What Gemma 3 divides scores by the root of, where it is a whole number; else 0.
 std::int64_t score_divisor(const ModelConfig& m) {
   const double scale = attention_scale(m), divisor = std::round(1 / (scale * scale));
@@ -85,6 +81,10 @@ std::string_view no_glm4(const ModelConfig& m) {
 }
 
 }  // namespace
+
+bool multiplies_as_gemma(const ModelConfig& m) {
+  return std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier;
+}
 
 bool scales_scores(const ModelConfig& m) {
   ModelConfig usual = m;

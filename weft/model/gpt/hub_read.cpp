@@ -44,8 +44,7 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
   if (slides_everywhere(type) || type == GptType::qwen2 || type == GptType::qwen2_moe) return;
   const bool attention = s.yes("attention_bias", false);
   if (type == GptType::deepseek_v2) s.must_be("mlp_bias", false);
-  const bool both = type == GptType::llama || type == GptType::smollm3 || type == GptType::granite;
-  const bool mlp = both && s.yes("mlp_bias", false);
+  const bool mlp = says_biases_twice(type) && s.yes("mlp_bias", false);
   if (attention != mlp) s.refuse("attention_bias", "weft has biases in attention and MLP, or in neither");
   m.qkv_bias = m.linear_bias = attention;
 }

@@ -191,7 +191,7 @@ void GptCook::turning(std::vector<RowRun>& runs, std::size_t part, std::int64_t 
   const bool ours = m_.rotary.interleaved, theirs = stores_neighbors(type_);
   const bool sorted = m_.positions == Positions::rotary && ours != theirs;
   const std::int64_t d = m_.channels;
-  const std::int64_t turn = sorted ? std::int64_t(double(d) * m_.rotary.percent) / 2 * 2 : 0;
+  const std::int64_t turn = sorted ? turned_channels(m_) : 0;
   for (std::int64_t i = 0; i < turn; ++i) {
     const std::int64_t pair = ours ? i / 2 : i % (turn / 2), second = ours ? i % 2 : i / (turn / 2);
     runs.push_back({part, from + (theirs ? 2 * pair + second : pair + second * (turn / 2)), to + i, 1});

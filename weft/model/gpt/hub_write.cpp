@@ -69,7 +69,7 @@ void add_skips(ordered_json& out, const ModelConfig& m) {
 }
 
 void add_biases(ordered_json& out, const ModelConfig& m, GptType type) {
-  const bool both = type == GptType::llama || type == GptType::smollm3 || type == GptType::granite;
+  const bool both = says_biases_twice(type);
   if (both) out["mlp_bias"] = m.linear_bias;
   if (type == GptType::glm4_moe || type == GptType::glm4)
     out["attention_bias"] = m.qkv_bias;
