@@ -14,6 +14,7 @@ struct Case {
   bool segments = false, bias = false;
   float dropout = 0;
   std::int64_t d_value = 0;  // 0: as wide as a key
+  float cap = 0;
   std::int64_t value() const { return d_value > 0 ? d_value : d; }
 };
 
@@ -50,6 +51,21 @@ std::vector<Case> cases() {
        .segments = true,
        .bias = true,
        .dropout = 0.2F},
+      {.name = "no keys", .sk = 0},
+      {.name = "no queries", .sq = 0},
+      {.name = "a cap", .sq = 37, .sk = 37, .r = 2, .cap = 0.7F},
+      {.name = "a high cap across blocks", .sq = 150, .sk = 150, .b = 1, .d = 64, .cap = 30},
+      {.name = "a cap of large heads", .sq = 70, .sk = 70, .b = 1, .g = 1, .d = 256, .window = 40, .cap = 2},
+      {.name = "a cap and everything",
+       .sq = 40,
+       .sk = 52,
+       .r = 2,
+       .d = 128,
+       .diagonal = 12,
+       .window = 30,
+       .segments = true,
+       .dropout = 0.2F,
+       .cap = 1},
       {.name = "narrow values", .sq = 40, .sk = 40, .d = 24, .d_value = 16},
       {.name = "wide values", .r = 2, .d = 20, .d_value = 33},
       {.name = "narrow values across blocks", .sq = 150, .sk = 150, .b = 1, .d = 192, .d_value = 128},
@@ -69,7 +85,9 @@ std::vector<Case> cases() {
 }
 
 AttentionOperands operands(Desk& desk, const Case& c, Dtype dtype) {
-  return attention_operands(desk, c, dtype, 0.3F);
+  AttentionOperands o = attention_operands(desk, c, dtype, 0.3F);
+  o.how.cap = c.cap;
+  return o;
 }
 
 AttentionOut blank_out(Desk& desk, const Case& c, Dtype dtype) {

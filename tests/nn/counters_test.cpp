@@ -1,6 +1,7 @@
 // The counting device against the one that computes: training a model leaves the same meters, to the byte.
 #include <gtest/gtest.h>
 
+#include "tests/support/placed.h"
 #include "tests/support/tiny.h"
 #include "weft/backend/cpu/device.h"
 #include "weft/backend/timed.h"
@@ -44,6 +45,8 @@ std::vector<Case> cases() {
       with("part_of_channels_turns", tiny_llama(), [](auto& c) { c.rotary.percent = 0.5; }),
       with("no_positions", tiny_gpt2(), [](auto& c) { c.positions = Positions::none; }),
       with("window", tiny_llama(), [](auto& c) { c.window = 3; }),
+      with("caps", tiny_capped()),
+      with("chunks_and_queries_that_grow", tiny_chunks()),
       with("geglu", tiny_llama(), [](auto& c) { c.activation = Activation::gelu_erf; }),
       with("squared_relu", tiny_gpt2(), [](auto& c) { c.activation = Activation::squared_relu; }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/support/few_experts.h"
+#include "tests/support/placed.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 
@@ -141,6 +142,15 @@ std::vector<Case> placed() {
              c.rotary.window_base = 50;
              c.norm_places = NormPlaces::around;
              c.norm_centered_gain = true;
+           }),
+      with("caps", tiny_capped()),
+      with("chunks_and_queries_that_grow", tiny_chunks()),
+      with("caps_of_further_tokens", tiny_ahead(tiny_llama()),
+           [](auto& c) {
+             c.scores.cap = 0.5;
+             c.output_cap = 0.5;
+             c.output_multiplier = 0.3;
+             c.attention_dropout = 0.2;
            }),
       with("residual_multiplier", tiny_gpt2(),
            [](auto& c) {

@@ -16,6 +16,8 @@ struct Case {
   std::int64_t diagonal = 0, window = 0;
   bool segments = false, bias = false, sinks = false;
   float dropout = 0;
+  float cap = 0;
+  std::int64_t chunk = 0;
 };
 
 std::vector<Case> cases() {
@@ -29,6 +31,22 @@ std::vector<Case> cases() {
           {.name = "dropout", .r = 2, .dropout = 0.4F},
           {.name = "sinks", .r = 2, .sinks = true},
           {.name = "sinks, some see nothing", .sq = 6, .sk = 4, .diagonal = -2, .sinks = true},
+          {.name = "a cap", .r = 2, .cap = 0.8F},
+          {.name = "a cap, sinks and dropout", .sinks = true, .dropout = 0.3F, .cap = 3},
+          {.name = "chunks", .sq = 6, .sk = 5, .r = 2, .diagonal = -1, .chunk = 3},
+          {.name = "chunks of one", .diagonal = -1, .chunk = 1},
+          {.name = "chunks that see both ways", .sk = 7, .mask = Mask::none, .chunk = 4},
+          {.name = "chunks and everything",
+           .sq = 8,
+           .sk = 7,
+           .r = 2,
+           .diagonal = -1,
+           .window = 3,
+           .segments = true,
+           .bias = true,
+           .sinks = true,
+           .dropout = 0.3F,
+           .chunk = 4},
           {.name = "everything",
            .sq = 4,
            .sk = 7,
@@ -47,7 +65,12 @@ class AttentionOps : public Ops {
     return {random({c.sq, c.b, c.g, c.r, c.d}), random({c.sk, c.b, c.g, c.d}), random({c.sk, c.b, c.g, c.d})};
   }
   AttentionArgs args(const Case& c) {
-    AttentionArgs how{.scale = 0.7F, .mask = c.mask, .diagonal = c.diagonal, .window = c.window};
+    AttentionArgs how{.scale = 0.7F,
+                      .cap = c.cap,
+                      .mask = c.mask,
+                      .diagonal = c.diagonal,
+                      .window = c.window,
+                      .chunk = c.chunk};
     const auto documents = [](std::int64_t b, std::int64_t s) {
       std::vector<double> out;
       for (std::int64_t i = 0; i < b * s; ++i)
@@ -80,6 +103,7 @@ double element(const Tensor& tensor, std::initializer_list<std::int64_t> index) 
 bool sees(const AttentionArgs& how, std::int64_t b, std::int64_t i, std::int64_t j) {
   if (how.mask == Mask::causal && j > i + how.diagonal) return false;
   if (how.window > 0 && j <= i + how.diagonal - how.window) return false;
+  if (how.chunk > 0 && (how.query0 + i) / how.chunk != (how.key0 + j) / how.chunk) return false;
   if (!how.query_segments) return true;
   const double segment = element(how.query_segments, {b, i});
   return segment >= 0 && segment == element(how.key_segments, {b, j});
@@ -92,9 +116,11 @@ std::pair<std::vector<double>, double> probabilities(const Attended& in, const A
   std::vector<double> p;
   double sum = 0;
   for (std::int64_t j = 0; j < in.k.dim(0); ++j) {
-    double score = how.bias ? element(how.bias, {g * in.q.dim(3) + r, i - j + how.bias0}) : 0;
+    double score = 0;
     for (std::int64_t c = 0; c < in.q.dim(4); ++c)
       score += double(how.scale) * element(in.q, {i, b, g, r, c}) * element(in.k, {j, b, g, c});
+    if (how.cap > 0) score = double(how.cap) * std::tanh(score / double(how.cap));
+    if (how.bias) score += element(how.bias, {g * in.q.dim(3) + r, i - j + how.bias0});
     p.push_back(sees(how, b, i, j) ? std::exp(score) : 0);
     sum += p.back();
   }
@@ -220,6 +246,7 @@ TEST_F(AttentionOps, count_only_the_pairs_that_may_see_each_other) {
   EXPECT_EQ(products({.name = "", .r = 2}), 15);
   EXPECT_EQ(products({.name = "", .window = 2}), 9);
   EXPECT_EQ(products({.name = "", .sq = 2, .sk = 8, .diagonal = 6}), 15);
+  EXPECT_EQ(products({.name = "", .sq = 6, .sk = 6, .diagonal = -1, .chunk = 4}), 1 + 10);
 }
 
 TEST_F(AttentionOps, say_what_does_not_fit) {
@@ -235,6 +262,10 @@ TEST_F(AttentionOps, say_what_does_not_fit) {
   EXPECT_EQ(said({random({5, 2, 2, 1, 0}), random({5, 2, 2, 0}), random({5, 2, 2, 0})}),
             "attention: heads have no channels");
   EXPECT_EQ(said(in, {.window = -1}), "attention: a window of -1 keys");
+  EXPECT_EQ(said(in, {.chunk = -1}), "attention: chunks of -1 keys");
+  EXPECT_EQ(said(in, {.cap = -1}), "attention: a cap of -1; expected a number above 0, or 0 for none");
+  EXPECT_EQ(said(in, {.cap = 1, .bias = random({2, 9}), .bias0 = 4}),
+            "attention: scores have a cap or a bias, not both");
   EXPECT_EQ(said(in, {.query_segments = integers({2, 5}, std::vector<double>(10))}),
             "attention: segments are given for queries only");
   EXPECT_EQ(said(in, {.key_segments = integers({2, 5}, std::vector<double>(10))}),

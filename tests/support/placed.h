@@ -1,4 +1,4 @@
-// Small models whose norms stand elsewhere.
+// Small models whose norms stand elsewhere, or whose scores are others.
 #pragma once
 
 #include "tests/support/tiny.h"
@@ -38,6 +38,29 @@ inline ModelConfig tiny_weighed() {
   config.rotary.skip_every = 2;
   config.qk_norm_plain = config.qk_norm_turning = true;
   config.experts.weigh_input = true;
+  complete(config);
+  return config;
+}
+
+/// As Gemma 2 is built: scores and logits have caps.
+inline ModelConfig tiny_capped() {
+  ModelConfig config = tiny_gemma();
+  config.qk_norm_plain = false;
+  config.rotary.window_base.reset();
+  config.scores.cap = 0.4;
+  config.output_cap = 0.7;
+  complete(config);
+  return config;
+}
+
+/// As Llama 4 is built for long texts: layers that turn see chunks, and queries of the others grow.
+inline ModelConfig tiny_chunks() {
+  ModelConfig config = tiny_llama();
+  config.rotary.skip_every = config.window_full_every = 2;
+  config.scores.chunk = 3;
+  config.scores.growth_every = 2;
+  config.scores.growth = 0.8;
+  config.qk_norm_plain = config.qk_norm_turning = true;
   complete(config);
   return config;
 }

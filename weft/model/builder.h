@@ -100,7 +100,9 @@ class Builder {
   int as_layer(int layer) const;
   bool turns(int layer) const;
   Tensor angles(int layer);
+  bool sees_part(int layer) const;  // of the text before: a window of it, or a chunk
   std::int64_t window(int layer) const;
+  Tensor growth(int layer);
   ContextParallel context_of(int layer) const;
   AttentionShape attention_shape(int layer, const Looks& looks);
   Sinks sinks(const std::string& name) const;
@@ -146,6 +148,7 @@ class Builder {
   Communicator* keys_ = nullptr;  // who share a key group
   Tensor angles_;                 // one table for all layers
   Tensor window_angles_;          // but for those with a window, which may turn otherwise
+  Tensor growth_;                 // of queries of layers that turn nothing
   Parameter* words_ = nullptr;    // of this stage's first embedding
   Parameter* positions_ = nullptr;
   Parameter* ahead_words_ = nullptr;  // of further tokens: an output layer that is tied shares them

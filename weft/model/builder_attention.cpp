@@ -17,10 +17,12 @@ bool Builder::turns(int layer) const {
 // Layers of further tokens are numbered on, and are as the last layer is.
 int Builder::as_layer(int layer) const { return std::min(layer, config_.layers - 1); }
 
-std::int64_t Builder::window(int layer) const {
+bool Builder::sees_part(int layer) const {
   const auto& chosen = config_.window_layers;
-  return chosen.empty() || chosen[std::size_t(as_layer(layer))] != 0 ? config_.window : 0;
+  return chosen.empty() || chosen[std::size_t(as_layer(layer))] != 0;
 }
+
+std::int64_t Builder::window(int layer) const { return sees_part(layer) ? config_.window : 0; }
 
 ContextParallel Builder::context_of(int layer) const {
   ContextParallel context = context_;
@@ -36,6 +38,12 @@ Tensor Builder::angles(int layer) {
   return table;
 }
 
+Tensor Builder::growth(int layer) {
+  if (turns(layer) || config_.scores.growth_every == 0) return {};
+  if (!growth_) growth_ = growth_of_queries(config_, device_);
+  return growth_;
+}
+
 AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
   const std::int64_t groups = std::max<std::int64_t>(config_.groups / tp_.size(), 1);
   const std::int64_t heads = exact(config_.heads, tp_.size());
@@ -47,10 +55,13 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .layer = layer,
           .scale = float(attention_scale(config_)),
           .dropout = float(config_.attention_dropout),
+          .cap = float(config_.scores.cap),
           .window = window(layer),
+          .chunk = sees_part(layer) ? config_.scores.chunk : 0,
           .side = looks.side,
           .mask = looks.mask,
           .angles = angles(layer),
+          .growth = growth(layer),
           .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
           .context = context_of(layer),
           .parts = {.here = parts_here(), .sharers = parts() > 1 ? keys_ : nullptr},

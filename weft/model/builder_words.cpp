@@ -114,7 +114,8 @@ std::unique_ptr<LanguageHead> Builder::head() const {
                                       .chunk = config_.logits_at_once,
                                       .tp = tp_,
                                       .context = TokenCut(context_.circle),
-                                      .multiplier = logits_multiplier(config_)};
+                                      .multiplier = logits_multiplier(config_),
+                                      .cap = float(config_.output_cap)};
   std::optional<Parameter> bias;
   if (list_.has("output.bias")) bias = word_bias("output.bias");
   Parameter* const tied = sums_.uses_apart() ? nullptr : ahead_words_ ? ahead_words_ : words_;

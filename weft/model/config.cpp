@@ -153,6 +153,30 @@ void check_norm_places(const ModelConfig& m, const LayerForms& may) {
          "{model.norm_places} out");
 }
 
+void check_scores(const ModelConfig& m, const LayerForms& may) {
+  const ScoresConfig& scores = m.scores;
+  if (scores.any() && !may.scores)
+    fail(Kind::usage, "model: ", m.kind,
+         " sees its whole text, and scores as they are: leave {model.scores.cap}, {model.scores.chunk} and "
+         "{model.scores.growth_every} out");
+  if (m.output_cap > 0 && !may.scores)
+    fail(Kind::usage, "model: ", m.kind, " has logits as they are: leave {model.output_cap} out");
+  if (scores.chunk > 0 && m.window > 0)
+    fail(Kind::usage,
+         "model: {model.scores.chunk} and {model.window} both say what a query sees: leave one out");
+  if (scores.chunk > 0 && !m.token_drop.layers.empty())
+    fail(Kind::usage,
+         "model: {model.scores.chunk} is of places in a text, and {model.token_drop.layers} leaves some out: "
+         "leave one out");
+  if (scores.growth_every > 0 && m.latent.on)
+    fail(Kind::usage,
+         "model: {model.scores.growth_every} is of layers without rotary positions, which latent attention "
+         "always has");
+  if (scores.growth_every > 0 && m.channels % 2 != 0)
+    fail(Kind::usage, "model: {model.scores.growth_every} wants heads of an even number of channels, not ",
+         m.channels);
+}
+
 void complete_mup(ModelConfig& m) {
   MupConfig& mup = m.mup;
   if (!mup.on) return;
@@ -257,6 +281,7 @@ void complete_layers(ModelConfig& m, const LayerForms& may) {
          m.sequence);
   complete_window(m);
   complete_turning_layers(m);
+  check_scores(m, may);
   check_longrope(m);
   complete_hybrid(m);
   complete_experts(m);

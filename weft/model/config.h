@@ -16,6 +16,7 @@
 #include "weft/model/fp8_config.h"
 #include "weft/model/latent_config.h"
 #include "weft/model/rotary_config.h"
+#include "weft/model/scores_config.h"
 #include "weft/model/state_config.h"
 #include "weft/nn/layer_drop.h"
 #include "weft/nn/token_drop.h"
@@ -148,6 +149,7 @@ struct ModelConfig {
   bool output_bias = true;            // of the words' logits: a BERT's, and a T5's whose output is tied
   double embedding_multiplier = 1.0;  // applied to the summed embeddings
   double output_multiplier = 1.0;     // applied to the logits, before any bias of theirs
+  double output_cap = 0.0;            // then they become cap tanh(logit / cap); 0: they stay
   /// Of a sample's tokens so many are guessed at most, and training makes no other logits; 0: those of all.
   /// No setting: a run makes it of its data's.
   std::int64_t most_guesses = 0;
@@ -158,6 +160,7 @@ struct ModelConfig {
   LayerDrop layer_drop;
   TokenDrop token_drop;
   double softmax_scale = 0.0;  // 0: 1/sqrt(channels)
+  ScoresConfig scores;
   Sink sink = Sink::none;
   std::int64_t window = 0;         // keys a query sees, itself included; 0: all before it
   std::vector<int> window_layers;  // one 0 or 1 a layer: 1 looks through the window; empty: all do
@@ -309,6 +312,9 @@ void describe(Visitor& v, ModelConfig& c) {
   v("embedding_multiplier", c.embedding_multiplier, OnResume::model, "embeddings are multiplied by this",
     legal::finite);
   v("output_multiplier", c.output_multiplier, OnResume::model, "of the logits", legal::finite);
+  v("output_cap", c.output_cap, OnResume::model,
+    "logits become cap tanh(logit / cap), as Gemma 2 has them (0: they stay as they are)",
+    legal::not_negative);
   v("hidden_dropout", c.hidden_dropout, OnResume::step, "dropout on embeddings and on what a block adds",
     legal::below_one);
   v("attention_dropout", c.attention_dropout, OnResume::step, "dropout on attention probabilities",
@@ -317,12 +323,13 @@ void describe(Visitor& v, ModelConfig& c) {
   v.group("token_drop", c.token_drop);
   v("softmax_scale", c.softmax_scale, OnResume::model, "scores are multiplied by this (0: 1/sqrt(channels))",
     legal::not_negative);
+  v.group("scores", c.scores);
   v("sink", c.sink, OnResume::model,
     "what each head gives to no key: nothing, or a score's share of softmax");
   v("window", c.window, OnResume::model, "keys that a query sees, itself included (0: all before it)",
     legal::size_or_none);
-  v("window_layers", c.window_layers, OnResume::model, "which layers look through the window (empty: all)",
-    legal::fraction);
+  v("window_layers", c.window_layers, OnResume::model,
+    "which layers look through the window, or see chunks (empty: all)", legal::fraction);
   v("window_full_every", c.window_full_every, OnResume::model,
     "every n-th layer sees everything (0: none does)", legal::size_or_none);
   v.group("ahead", c.ahead);
@@ -357,7 +364,7 @@ void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.
 struct LayerForms {
   bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false,
-       hybrid = false, norm_places = false;
+       hybrid = false, norm_places = false, scores = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

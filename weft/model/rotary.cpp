@@ -71,12 +71,14 @@ std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channel
   return out;
 }
 
+std::int64_t places(const ModelConfig& config) { return std::max(config.sequence, config.max_positions); }
+
 Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& device) {
   if (!turns_channels(config)) return {};
   const std::int64_t channels = turned_channels(config);
   const std::vector<double> frequency = frequencies(rotary, channels, config.sequence);
   const double concentration = growth_of_scores(rotary);
-  const std::int64_t positions = std::max(config.sequence, config.max_positions);
+  const std::int64_t positions = places(config);
   std::vector<float> angles;
   angles.reserve(std::size_t(positions) * std::size_t(channels));
   for (std::int64_t at = 0; at < positions; ++at)
@@ -115,6 +117,18 @@ Tensor rotary_angles_of_window(const ModelConfig& config, Device& device) {
     rotary.scaling = RotaryScaling::none;
   }
   return angles_of(config, rotary, device);
+}
+
+Tensor growth_of_queries(const ModelConfig& config, Device& device) {
+  const ScoresConfig& scores = config.scores;
+  if (scores.growth_every == 0) return {};
+  std::vector<float> turns;
+  for (std::int64_t at = 0; at < places(config); ++at) {
+    const auto times = double((at + 1) / scores.growth_every);
+    const auto factor = float(1 + scores.growth * std::log(1 + times));
+    for (std::int64_t pair = 0; pair < config.channels / 2; ++pair) turns.insert(turns.end(), {factor, 0});
+  }
+  return from_host(device, {places(config), config.channels / 2, 2}, turns, Use::weights);
 }
 
 }  // namespace weft

@@ -9,8 +9,12 @@
 namespace weft {
 
 RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, Turn turn) {
+  return rope_args(pass, shape, shape.angles, turn);
+}
+
+RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, const Tensor& angles, Turn turn) {
   const Sequences& steps = pass.batch().of(shape.side);
-  return {.angles = shape.angles,
+  return {.angles = angles,
           .positions = steps.restarted ? steps.positions.permute({1, 0}) : steps.places,
           .pairing = shape.pairing,
           .turn = turn};
@@ -20,8 +24,10 @@ AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, cons
                              const Tensor& sinks) {
   const Tensor& segments = pass.batch().of(shape.side).segments;
   return {.scale = shape.scale,
+          .cap = shape.cap,
           .mask = shape.mask,
           .window = shape.window,
+          .chunk = shape.chunk,
           .query_segments = segments,
           .key_segments = segments,
           .bias = biases,
@@ -133,6 +139,7 @@ void SelfAttention::norm_heads_backward(const Saved& saved, const Attended& dqkv
 }
 
 void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) const {
+  if (shape_.growth) ops::rope_in_place(heads.q, rope_args(pass, shape_, shape_.growth, turn));
   if (!shape_.angles) return;
   const RopeArgs how = rope_args(pass, shape_, turn);
   ops::rope_in_place(heads.q, how);

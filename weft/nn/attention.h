@@ -20,10 +20,13 @@ struct AttentionShape {
   int layer = 0;               // number of the layer, in the whole model
   float scale = 1;
   float dropout = 0;
+  float cap = 0;  // of scores; 0: none
   std::int64_t window = 0;
+  std::int64_t chunk = 0;  // of places that see each other; 0: all do
   Side side = Side::text;
   Mask mask = Mask::causal;
   Tensor angles;  // rotary positions; empty without them
+  Tensor growth;  // of queries, as angles that turn nothing; empty where they do not grow
   Pairing pairing = Pairing::halves;
   ContextParallel context;
   KeyParts parts;                // of key groups, in exact mode
@@ -36,6 +39,8 @@ struct AttentionShape {
 AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases,
                              const Tensor& sinks);
 RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, Turn turn);
+/// Of other angles than the heads'.
+RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, const Tensor& angles, Turn turn);
 
 class SelfAttention final : public Inner {
  public:

@@ -23,6 +23,7 @@ bool ContextParts::sees(const Pair& pair) const {
   const std::int64_t query0 = queries_.start(rank_, pair.query_half);
   const std::int64_t key0 = keys_.start(pair.owner, pair.key_half);
   if (how_.mask == Mask::causal && key0 > query0) return false;
+  if (how_.chunk > 0 && (key0 + keys_.chunk - 1) / how_.chunk < query0 / how_.chunk) return false;
   return how_.window == 0 || key0 + keys_.chunk > query0 - how_.window + 1;
 }
 

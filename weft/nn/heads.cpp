@@ -6,6 +6,7 @@
 
 #include "weft/base/number.h"
 #include "weft/nn/region.h"
+#include "weft/ops/activation.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/embedding.h"
 #include "weft/ops/loss.h"
@@ -47,17 +48,27 @@ struct LanguageHead::Chunk {
 };
 
 /// x [c, h], words [v, h] -> [c, v]
-Tensor LanguageHead::logits(const Tensor& x, const Tensor& words, const Tensor& bias) const {
+LanguageHead::Logits LanguageHead::logits(const Tensor& x, const Tensor& words, const Tensor& bias) const {
   Tensor y = ops::matmul(x, words, {.b = Read::transposed, .bias = bias});
-  if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
-  return y;
+  const float cap = options_.cap, factor = cap > 0 ? options_.multiplier / cap : options_.multiplier;
+  if (factor != 1) ops::scale_in_place(y, factor);
+  if (cap == 0) return {y, {}};
+  const Tensor capped = ops::activation(y, {}, Activation::tanh);
+  ops::scale_in_place(capped, cap);
+  return {capped, y};
+}
+
+/// dy of what left logits() becomes that of the product; both factors of a cap are one.
+void LanguageHead::logits_backward(const Tensor& dy, const Tensor& over_cap) const {
+  if (over_cap) ops::activation_backward_into(dy, dy, over_cap, {}, Activation::tanh);
+  if (options_.multiplier != 1) ops::scale_in_place(dy, options_.multiplier);
 }
 
 // The output layer multiplies the places that are asked for and no others.
 void LanguageHead::answer(Pass& pass, const Tensor& x) const {
   const Tensor full = options_.context.whole(enter(options_.tp, x).wait());
   const Tensor asked = full.slice(0, pass.place().logits_from, pass.place().logits_count);
-  pass.set_logits(logits(asked.rows(), output().value, bias_ ? bias_->value : Tensor()));
+  pass.set_logits(logits(asked.rows(), output().value, bias_ ? bias_->value : Tensor()).y);
 }
 
 /// The words of some of this rank's rows.
@@ -98,12 +109,12 @@ bool LanguageHead::loses_in_one_walk(const Tensor& logits) const {
   return options_.tp.size() == 1 && !words_cut().cut() && slabs() == 1 && ops::loses_in_one_walk(logits);
 }
 
-// y = m x W^T, dy = factor (softmax(y) - onehot)  =>  dx = m dy W,  dW += m dy^T x
+// y = cap(m x W^T), dy = factor (softmax(y) - onehot) cap'(y)  =>  dx = m dy W,  dW += m dy^T x
 void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) const {
   const Share rows = words_cut().share(output().shape[0]);
   const Tensor weights = output().value.slice(0, rows.from, rows.count);
   const Tensor bias = bias_ ? bias_->value.slice(0, rows.from, rows.count) : Tensor();
-  const Tensor y = logits(chunk.x, weights, bias);
+  const auto [y, over_cap] = logits(chunk.x, weights, bias);
   pass.see("logits", -1, y);
   if (chunk.dx && loses_in_one_walk(y)) {
     const LossTargets targets{chunk.targets, scaled(chunk.mask, factor)};
@@ -114,7 +125,7 @@ void LanguageHead::measure(const Chunk& chunk, const Pass& pass, float factor) c
     if (!chunk.dx) return;
     ops::loss_backward_in_place(y, shared, {chunk.targets, scaled(chunk.mask, factor)}, part(rows));
   }
-  if (options_.multiplier != 1) ops::scale_in_place(y, options_.multiplier);
+  logits_backward(y, over_cap);
   ops::matmul_into(chunk.dx, y, weights, {.slabs = slabs()});
   if (output().grad.wanted()) {
     const GradPlace dw = output().grad.place(rows.from, rows.count);

@@ -43,6 +43,7 @@ class LanguageHead final : public Layer {
     /// sequences.
     TokenCut context = TokenCut();
     float multiplier = 1;  // of the logits
+    float cap = 0;         // then they become cap tanh(logit / cap); 0: they stay
   };
   /// An output matrix of its own, or the embedding's, which outlives this.
   LanguageHead(Parameter&& output, const Options& options, std::optional<Parameter> bias = std::nullopt)
@@ -91,7 +92,12 @@ class LanguageHead final : public Layer {
   Rows rows_of(const Tensor& full, const Guess& guess) const;
   static Tensor spread(const Saved& saved);
   void answer(Pass& pass, const Tensor& x) const;
-  Tensor logits(const Tensor& x, const Tensor& words, const Tensor& bias) const;
+  /// What is kept for the way back where they have a cap: logits as they were, over it.
+  struct Logits {
+    Tensor y, over_cap;
+  };
+  Logits logits(const Tensor& x, const Tensor& words, const Tensor& bias) const;
+  void logits_backward(const Tensor& dy, const Tensor& over_cap) const;
   void measure(const Chunk& chunk, const Pass& pass, float factor) const;
   /// How the rank's words are shared by those that share its sequences.
   TokenCut words_cut() const { return options_.tp.sums.words(options_.context); }

@@ -1,6 +1,9 @@
 // Doors of attention: shapes, masks, and positions that an address can hold.
 #include "weft/ops/attention.h"
 
+#include <cmath>
+
+#include "weft/ops/attention_chunks.h"
 #include "weft/ops/attention_limits.h"
 #include "weft/ops/count.h"
 #include "weft/ops/door.h"
@@ -44,6 +47,12 @@ void check_bias(const Door& door, const Attended& in, const AttentionArgs& how) 
                 ", but queries and keys are ", 1 - sk, " to ", sq - 1, " apart");
 }
 
+void check_cap(const Door& door, const AttentionArgs& how) {
+  if (how.cap < 0 || !std::isfinite(how.cap))
+    door.refuse(Kind::usage, "a cap of ", how.cap, "; expected a number above 0, or 0 for none");
+  if (how.cap > 0 && how.bias) door.refuse(Kind::usage, "scores have a cap or a bias, not both");
+}
+
 void check(const Door& door, const Attended& in, const AttentionArgs& how) {
   check_operands(door, in);
   const Tensor& q = in.q;
@@ -56,6 +65,8 @@ void check(const Door& door, const Attended& in, const AttentionArgs& how) {
   }
   check_bias(door, in, how);
   if (how.window < 0) door.refuse(Kind::usage, "a window of ", how.window, " keys");
+  if (how.chunk < 0) door.refuse(Kind::usage, "chunks of ", how.chunk, " keys");
+  check_cap(door, how);
   check_dropout(door, in, how);
 }
 
@@ -89,9 +100,12 @@ void attention_into(const AttentionOut& out, const Attended& in, const Attention
   const Door door("attention", in.q);
   check(door, in, how);
   check_out(door, out, in);
-  count::attention(in, how, count::attention_products,
-                   count::traffic(in.q, in.k, in.v, out.o, out.lse) + mask_bytes(how));
-  in.q.device().kernels().attention(out, in, how);
+  each_chunk({in, how}, [&](const Chunk& one) {
+    const AttentionOut part = one.of(out);
+    count::attention(one.in, one.how, count::attention_products,
+                     count::traffic(one.in.q, one.in.k, one.in.v, part.o, part.lse) + mask_bytes(one.how));
+    in.q.device().kernels().attention(part, one.in, one.how);
+  });
   if (how.sinks) add_sinks(out, how.sinks);
 }
 
@@ -108,11 +122,17 @@ void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, co
   if (grads.dbias && !how.bias) door.refuse(Kind::shape, "dbias is given where there is no bias");
   if (grads.dbias)
     door.holds("dbias", grads.dbias, Dtype::f32, how.bias.shape()).dense_rows("dbias", grads.dbias);
-  const std::int64_t written = count::traffic(grads.dq, grads.dk, grads.dv);
-  count::attention(in, how, count::attention_backward_products,
-                   count::traffic(in.q, in.k, in.v, dout, out.o, out.lse) + mask_bytes(how) + written +
-                       (grads.accumulate ? written : 0) + 2 * count::traffic(grads.dbias));
-  in.q.device().kernels().attention_backward(grads, dout, out, in, how);
+  each_chunk({in, how}, [&](const Chunk& one) {
+    const AttentionOut part = one.of(out);
+    const AttentionGrads into = one.of(grads);
+    const Attended& mine = one.in;
+    const Tensor given = one.of_queries(dout);
+    const std::int64_t written = count::traffic(into.dq, into.dk, into.dv);
+    count::attention(mine, one.how, count::attention_backward_products,
+                     count::traffic(mine.q, mine.k, mine.v, given, part.o, part.lse) + mask_bytes(one.how) +
+                         written + (into.accumulate ? written : 0) + 2 * count::traffic(into.dbias));
+    in.q.device().kernels().attention_backward(into, given, part, mine, one.how);
+  });
   if (grads.dsinks) add_sink_grads(grads.dsinks, dout, out, how.sinks);
 }
 

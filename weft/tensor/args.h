@@ -149,11 +149,16 @@ enum class Mask : std::uint8_t { none, causal };
 
 struct AttentionArgs {
   float scale = 1;
+  /// Scaled scores s become cap tanh(s / cap) (0: they stay as they are). Not with a bias.
+  float cap = 0;
   Mask mask = Mask::none;
   /// Causal: query i sees key j where j <= i + diagonal. Also what the window counts from.
   std::int64_t diagonal = 0;
   /// Sliding window: query i sees key j only where j > i + diagonal - window (0: no window).
   std::int64_t window = 0;
+  /// Query i sees key j only where (query0 + i) / chunk is (key0 + j) / chunk (0: wherever they stand). ops
+  /// cuts what kernels are asked for, and these do not look at it.
+  std::int64_t chunk = 0;
   /// Query i of row b sees key j only where segments are equal and not negative: documents, and padding,
   /// which sees nothing and is seen by nobody.
   Tensor query_segments = {}, key_segments = {};  // i32 [b, sq], [b, sk]; both or neither

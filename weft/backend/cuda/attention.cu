@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(32 * warps) forward(Forward job) {
   for (int first = a.first_key(at.i); first < last; first += 32) {
     at.j = first + lane;
     float s = -INFINITY;
-    if (a.sees(at)) s = dot(a.k.one, a.k.at(at.j, at.b, at.g, 0), mine.q) + a.bias_at(at);
+    if (a.sees(at)) s = a.finished(at, dot(a.k.one, a.k.at(at.j, at.b, at.g, 0), mine.q));
     const float greater = Greater{}(max, over_warp(s, Greater{}));
     if (greater == -INFINITY) continue;  // the same for the whole warp
     const float shrink = expf(max - greater), p = s == -INFINITY ? 0 : expf(s - greater);

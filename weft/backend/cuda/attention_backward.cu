@@ -69,9 +69,9 @@ __device__ __forceinline__ Slope slope_of(const AttentionBackward& job, const Pa
   const std::int64_t query = job.attend.query_of(at);
   const float lse = get(job.lse, start_of(job.lse, query));
   if (lse == -INFINITY) return {0, 0};
-  const float p = expf(score + job.attend.bias_at(at) - lse);
-  const float kept = p == 0 ? 0 : job.attend.kept(at);
-  return {p * kept, p * (kept * along - job.delta[query])};
+  const float finished = job.attend.finished(at, score), p = expf(finished - lse);
+  const float kept = p == 0 ? 0 : job.attend.kept(at), ds = p * (kept * along - job.delta[query]);
+  return {p * kept, job.attend.cap > 0 ? ds * job.attend.slope_under_cap(finished * log2_e) : ds};
 }
 
 __global__ void __launch_bounds__(32 * warps, blocks) of_queries(AttentionBackward job) {

@@ -34,6 +34,7 @@ Attend attend(const Attended& in, const AttentionArgs& how) {
   out.heads = int(in.q.dim(3));
   out.scale = how.scale;
   out.unit = how.scale * log2_e;
+  out.cap = how.cap * log2_e;
   out.causal = how.mask == Mask::causal;
   out.diagonal = distance(how.diagonal);
   out.window = distance(how.window);

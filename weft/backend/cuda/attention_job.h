@@ -29,10 +29,19 @@ struct Pair {
   int b, g, r, i, j;
 };
 
+/// Near zero x (1 - x^2 / 3 + ...), where 1 - 2 / (1 + e^2x) would leave few digits.
+__device__ __forceinline__ float tanh_of(float x) {
+  const float square = x * x;
+  const float near = x + x * square * (-1.0F / 3 + square * (2.0F / 15 + square * (-17.0F / 315)));
+  const float far = 1 - gpu::divide(2, 1 + gpu::power_of_two((x > 40 ? 40 : x) * (2 * log2_e)));
+  return square < 0.04F ? near : far;
+}
+
 struct Attend {
   Heads q, k, v;
   int sq, sk, batch, groups, heads;  // heads of a group
   float scale, unit;                 // unit: scale where scores are in powers of two
+  float cap;                         // of scores, in powers of two; 0: none
   bool causal;
   int diagonal, window;
   const std::int32_t *query_segments, *key_segments;  // [b, sq], [b, sk]
@@ -58,8 +67,21 @@ struct Attend {
     const std::int32_t segment = query_segments[p.b * query_line + p.i];
     return segment >= 0 && segment == key_segments[p.b * key_line + p.j];
   }
+  /// A scaled score with its bias, or under its cap.
+  __device__ __forceinline__ float finished(const Pair& p, float score) const {
+    return cap > 0 ? capped(score * log2_e) / log2_e : score + bias_at(p);
+  }
   __device__ __forceinline__ float bias_at(const Pair& p) const {
     return bias ? bias[head_of(p) * distances + p.i - p.j + bias0] : 0.0F;
+  }
+  /// A score under its cap, and the derivative of such a one by what it was; both in powers of two. Nobody
+  /// sees one that is infinite.
+  __device__ __forceinline__ float capped(float score) const {
+    return cap * tanh_of(gpu::divide(score, cap));
+  }
+  __device__ __forceinline__ float slope_under_cap(float score) const {
+    const float part = gpu::divide(score, cap);
+    return fmaxf(1 - part * part, 0);
   }
   /// The random numbers of a row of the batch, any where nothing is dropped.
   __device__ __forceinline__ Draw drawn(const Pair& p) const {

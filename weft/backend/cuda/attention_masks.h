@@ -7,11 +7,11 @@
 namespace weft::cuda {
 
 /// What a kernel knows of all pairs of a job: that nothing but the masks' edges is to be asked of them, and
-/// whom dropout takes; or nothing, where something is added, too, or cut into segments. Who knows less has
-/// fewer registers for the rest.
+/// whom dropout takes; or nothing, where something is added or capped, too, or cut into segments. Who knows
+/// less has fewer registers for the rest.
 enum class Pairs { plain, dropped, any };
 inline Pairs pairs_of(const Attend& a) {
-  if (a.query_segments || a.bias || !(a.scale > 0)) return Pairs::any;
+  if (a.query_segments || a.bias || a.cap > 0 || !(a.scale > 0)) return Pairs::any;
   if (!a.samples) return Pairs::plain;
   return a.key0 % 4 == 0 ? Pairs::dropped : Pairs::any;
 }

@@ -30,7 +30,7 @@ __device__ __forceinline__ Part<pairs, turned> part_at(const Attend& a, const Dr
 /// What scores are in powers of two when they are finished.
 template <Pairs pairs>
 __device__ __forceinline__ float unit_of(const Attend& a) {
-  return pairs == Pairs::any && (a.bias || !(a.scale > 0)) ? 1 : a.unit;
+  return pairs == Pairs::any && (a.bias || a.cap > 0 || !(a.scale > 0)) ? 1 : a.unit;
 }
 
 /// Where what is added to scores lies, if anything is: of column 0; behind this for the columns of a key,
@@ -55,7 +55,15 @@ __device__ __forceinline__ void add_bias(const Part<Pairs::any, turned>& part, f
   }
 }
 
-/// Scores with what is added, and no one who is not seen.
+template <int count>
+__device__ __forceinline__ void put_cap_on(const Attend& a, float (&s)[count][4]) {
+#pragma unroll
+  for (int n = 0; n < count; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) s[n][i] = a.capped(s[n][i] * a.unit);
+}
+
+/// Scores with what is added, under their cap, and no one who is not seen.
 template <Pairs pairs, bool turned, int count>
 __device__ __forceinline__ void finish_scores(const Part<pairs, turned>& part, Ask ask,
                                               float (&s)[count][4]) {
@@ -64,7 +72,9 @@ __device__ __forceinline__ void finish_scores(const Part<pairs, turned>& part, A
     return;
   } else {
     if (part.attend.bias) add_bias(part, s);
-    const float turns = part.attend.bias || part.attend.scale > 0 ? 1 : part.attend.unit;
+    if (part.attend.cap > 0) put_cap_on(part.attend, s);
+    const bool done = part.attend.bias || part.attend.cap > 0 || part.attend.scale > 0;
+    const float turns = done ? 1 : part.attend.unit;
 #pragma unroll
     for (int n = 0; n < count; ++n)
 #pragma unroll

@@ -58,6 +58,8 @@ constexpr std::string_view saves = "only --save writes checkpoints",
                            delayed = "only --fp8-recipe delayed remembers earlier steps",
                            ends = "only --first-last-layers-bf16 leaves layers out",
                            profiles = "only --profile shows steps to a profiler",
+                           parts_of_texts =
+                               "only --window-size and --attention-chunk let layers see parts of the text",
                            scales = "only --fp16 without --loss-scale grows and halves a scale";
 
 constexpr Idle table[] = {
@@ -170,10 +172,11 @@ constexpr Idle table[] = {
      "only --recompute-granularity full recomputes layers"},
     {"model.recompute.layers", [](const TrainConfig& c) { return c.model.recompute.what != Recompute::full; },
      "only --recompute-granularity full recomputes layers"},
-    {"model.window_full_every", [](const TrainConfig& c) { return c.model.window == 0; },
-     "only --window-size gives layers a window"},
-    {"model.window_layers", [](const TrainConfig& c) { return c.model.window == 0; },
-     "only --window-size gives layers a window"},
+    {"model.window_full_every", see_all, parts_of_texts},
+    {"model.window_layers", see_all, parts_of_texts},
+    {"model.scores.growth", [](const TrainConfig& c) { return c.model.scores.growth_every == 0; },
+     "only --query-growth-every lets queries grow"},
+    {"model.scores.growth_every", all_turn, "only --no-rope-freq gives layers that turn nothing"},
     {"model.gate_limit", not_gated, gates},
     {"model.gate_offset", not_gated, gates},
     {"model.rotary.base", no_rotary, rotary},

@@ -23,6 +23,11 @@ inline bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 inline bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
 inline bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
 inline bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
+inline bool all_turn(const TrainConfig& c) {
+  return turns_channels(c.model) &&
+         std::ranges::count(c.model.rotary.skip_layers, 0) == std::ssize(c.model.rotary.skip_layers);
+}
+inline bool see_all(const TrainConfig& c) { return c.model.window == 0 && c.model.scores.chunk == 0; }
 inline bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
 inline bool not_gated(const TrainConfig& c) { return !c.model.gated; }
 inline bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }

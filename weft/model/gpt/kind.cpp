@@ -39,7 +39,8 @@ void complete_gpt(ModelConfig& m) {
                        .delta = true,
                        .gates = true,
                        .hybrid = true,
-                       .norm_places = true});
+                       .norm_places = true,
+                       .scores = true});
 }
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }

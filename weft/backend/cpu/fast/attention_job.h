@@ -84,6 +84,7 @@ struct AttentionJob {
   AttentionRows q, k, v, o, dout, dq, dk, dv;
   AttentionSums lse;
   float scale = 1;
+  float cap = 0;  // of scores; 0: none
   bool causal = false;
   std::int64_t diagonal = 0, window = 0;
   AttentionSegments query_segments, key_segments;

@@ -21,12 +21,14 @@ static_assert(width == lanes && 2 * width == tile_depth && tile_keys % tile_dept
 }
 
 /// What scores from plain q and k are yet to be multiplied by: bf16 q could not hold the factor. That is done
-/// where the maximum is taken off, or where a bias is added.
+/// where the maximum is taken off, or where a bias is added or a cap put on.
 inline bool scales_at_once(const AttentionJob& job) { return !(job.scale > 0); }
 inline float scale_before_bias(const AttentionJob& job) {
   return scales_at_once(job) ? 1.0F : job.scale * log2_e;
 }
-inline float scale_left(const AttentionJob& job) { return job.bias.wanted ? 1.0F : scale_before_bias(job); }
+inline float scale_left(const AttentionJob& job) {
+  return job.bias.wanted || job.cap > 0 ? 1.0F : scale_before_bias(job);
+}
 inline void scale_scores(const AttentionJob& job, float* scores, Index keys) {
   for (Index i = 0; i < keys * tile_queries; i += width)
     write(scores + i, read(scores + i) * spread(job.scale * log2_e));

@@ -71,6 +71,7 @@ AttentionJob attention_job(const Attended& in, const AttentionArgs& how) {
   job.k = attention_rows(in.k);
   job.v = attention_rows(in.v);
   job.scale = how.scale;
+  job.cap = how.cap;
   job.causal = how.mask == Mask::causal;
   job.diagonal = how.diagonal;
   job.window = how.window;

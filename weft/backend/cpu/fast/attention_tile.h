@@ -195,6 +195,46 @@ inline void add_bias(float* scores, const float* bias, Index queries, Index keys
     }
 }
 
+/// What one tile of queries and one tile of keys have to do with each other.
+struct Meeting {
+  Index queries = 0;
+  Index skipped = 0, keys = 0;  // keys of the tile, or of the chunk, before the first one; and how many
+  [[gnu::always_inline]] Index registers() const { return round_up(queries, width) / width; }
+};
+
+// ---- scores under a cap
+
+/// x (1 - x^2 / 3 + ...) near zero, where 1 - 2 / (1 + e^2x) would leave few digits.
+[[gnu::always_inline]] inline Floats tanh(Floats x) {
+  const Floats square = x * x;
+  Floats p = spread(0x1.664f48p-6F);
+  p = added_product(p, square, spread(-0x1.ba1ba2p-5F));
+  p = added_product(p, square, spread(0x1.111112p-3F));
+  p = added_product(p, square, spread(-0x1.555556p-2F));
+  const Floats near = added_product(x * square, p, x);
+  const Floats power = x * (2 * log2_e);
+  const Floats e = exp2(power > 126.0F ? spread(126.0F) : power);
+  const Floats far = 1.0F - 2.0F / (1.0F + e);
+  return (square < 0.0625F) ? near : far;
+}
+
+/// A score's cap in powers of two.
+inline float cap_of(const AttentionJob& job) { return job.cap * log2_e; }
+/// Scores, which times factor are in powers of two, become those under the cap.
+inline void cap_scores(const AttentionJob& job, float* scores, const Meeting& at, float factor) {
+  const Floats cap = spread(cap_of(job)), part = spread(factor / cap_of(job));
+  for (Index k = 0; k < at.keys; ++k)
+    for (Index v = 0; v < at.queries; v += width) {
+      float* here = scores + k * tile_queries + v;
+      write(here, cap * tanh(read(here) * part));
+    }
+}
+/// The derivative of a score under the cap by what it was. Nobody sees one that is infinite.
+[[gnu::always_inline]] inline Floats slope_of(Floats score, Floats one_over_cap) {
+  const Floats part = score * one_over_cap, slope = 1.0F - part * part;
+  return slope > 0.0F ? slope : Floats{};
+}
+
 /// dbias += dscores. Keys that are a register apart meet queries that are a register apart in one column:
 /// such are added up before the column is touched.
 inline void add_to_dbias(const AttentionJob& job, const float* dscores, const ScorePlace& place, Range keys) {
@@ -222,7 +262,7 @@ struct ScoreTile {
   Range keys;
   const float* bias;  // of the task's first query and key 0 (load_bias)
   Index first;        // of the task's queries
-  float factor;       // of scores, where a bias is added
+  float factor;       // of scores, where a bias is added or they have a cap
 };
 /// The scores of one tile, masked; false where no query sees a key. multiply() makes the products.
 template <class Multiply>
@@ -234,17 +274,11 @@ bool score(const AttentionJob& job, const ScoreTile& tile, const Multiply& multi
   if (job.bias.wanted)
     add_bias(scores, bias + place.queries.from - first + job.sk - 1 - keys.from, place.queries.size(),
              keys.size(), factor);
+  if (job.cap > 0) cap_scores(job, scores, {place.queries.size(), 0, keys.size()}, factor);
   if (!all_visible(job, place.queries, keys)) mask_positions(job, scores, place, keys);
   if (by_segment == TileSight::some) mask_segments(job, scores, place, keys);
   return true;
 }
-
-/// What one tile of queries and one tile of keys have to do with each other.
-struct Meeting {
-  Index queries = 0;
-  Index skipped = 0, keys = 0;  // keys of the tile, or of the chunk, before the first one; and how many
-  [[gnu::always_inline]] Index registers() const { return round_up(queries, width) / width; }
-};
 
 // ---- dropout by address
 

@@ -73,15 +73,21 @@ class Scores {
     return std::size_t(at.head * distances_ + at.i - j + how_.bias0);
   }
 
-  /// scale q k + bias, minus infinity where nothing is seen
+  /// scale q k, capped, + bias, minus infinity where nothing is seen
   Row row(const Query& at, std::span<const double> q, const HeadRows& k) const {
     Row out(std::size_t(sk_), -infinity);
     for (std::int64_t j = 0; j < sk_; ++j) {
       if (!sees(at, j)) continue;
       const double bias = bias_.empty() ? 0 : bias_[distance(at, j)];
-      out[std::size_t(j)] = double(how_.scale) * dot(q, k[j]) + bias;
+      out[std::size_t(j)] = capped(double(how_.scale) * dot(q, k[j])) + bias;
     }
     return out;
+  }
+
+  /// The derivative of a capped score by what it was before; a score has a bias or a cap.
+  double slope(double score) const {
+    const double part = how_.cap > 0 ? score / double(how_.cap) : 0;
+    return 1 - part * part;
   }
 
   /// What a probability is multiplied with: 0 where dropped, 1 / (1 - p) where kept.
@@ -94,6 +100,11 @@ class Scores {
   }
 
  private:
+  double capped(double score) const {
+    const auto cap = double(how_.cap);
+    return cap > 0 ? cap * std::tanh(score / cap) : score;
+  }
+
   AttentionArgs how_;
   std::int64_t sk_, sq_ = 0, distances_ = 0;
   Row bias_, query_segments_, key_segments_;
@@ -129,8 +140,8 @@ void store_sum(const Tensor& out, Row values, bool accumulate) {
 }
 
 /// The derivative for one query head. p = exp(score - lse), k(ept) its dropout factor:
-///   dv_j += p k dout,  ds = p (k <dout, v_j> - <dout, o>),  dq += scale ds k_j,  dk_j += scale ds q,
-///   dbias += ds at its distance
+///   dv_j += p k dout,  ds = p (k <dout, v_j> - <dout, o>) cap'(score),  dq += scale ds k_j,
+///   dk_j += scale ds q,  dbias += ds at its distance
 struct HeadBackward {
   const Scores& scores;
   double scale;
@@ -151,7 +162,7 @@ struct HeadBackward {
       const double p = std::exp(row[std::size_t(j)] - lse);
       if (row[std::size_t(j)] == -infinity || p == 0) continue;
       const double kept = scores.kept(at, j);
-      const double slope = p * (kept * dot(dout, v[j]) - correction);
+      const double slope = p * (kept * dot(dout, v[j]) - correction) * scores.slope(row[std::size_t(j)]);
       add_times(dv[j], dout, p * kept);
       add_times(dq, k[j], scale * slope);
       add_times(dk[j], q, scale * slope);

@@ -12,12 +12,15 @@ struct Column {
   Index v, keys;
   float factor;  // of ds
 };
+/// What is to be asked of every probability and score.
+enum class Asks : std::uint8_t { nothing, drops, all };
 /// scores become p (with dropout), dscores (which hold dp) become factor ds.
-template <bool drops, int count>
+template <Asks asks, int count>
 [[gnu::noinline]] void differentiate_columns(const Sweep& s, Column column, Registers<count>) {
   const Floats scale = spread(column.factor);
   float *const scores = s.scores + column.v, *const dscores = s.dscores + column.v;
   const float* const factor = s.factor + column.v;
+  const Floats one_over_cap = spread(asks == Asks::all ? 1 / cap_of(s.job) : 0.0F);
   Queries<count> lse, delta;
   for (int i = 0; i < count; ++i) {
     lse.of[i] = read(s.lse + column.v + i * width);
@@ -27,14 +30,16 @@ template <bool drops, int count>
     for (int i = 0; i < count; ++i) {
       const Index at = k * tile_queries + i * width;
       const Floats p = exp2(read(scores + at) - lse.of[i]);
-      if constexpr (drops) {
-        const Floats kept = read(factor + at);
-        write(scores + at, p * kept);
-        write(dscores + at, p * added_product(read(dscores + at), kept, -delta.of[i]) * scale);
-      } else {
+      if constexpr (asks == Asks::nothing) {
         write(scores + at, p);
         write(dscores + at, p * (read(dscores + at) - delta.of[i]) * scale);
+        continue;
       }
+      const Floats kept = asks == Asks::drops || s.job.dropout.wanted ? read(factor + at) : spread(1.0F);
+      Floats ds = p * added_product(read(dscores + at), kept, -delta.of[i]) * scale;
+      if constexpr (asks == Asks::all) ds = ds * slope_of(read(scores + at), one_over_cap);
+      write(scores + at, p * kept);
+      write(dscores + at, ds);
     }
 }
 /// Lanes without a query become 0, and rows that products take beyond the last key.
@@ -85,10 +90,12 @@ struct Floating {
     const float factor = s.job.dbias.wanted ? 1 : s.job.scale;
     each_registers(at.queries, [&](Index v, auto registers) {
       const Column column = {v, at.keys, factor};
-      if (s.job.dropout.wanted)
-        differentiate_columns<true>(s, column, registers);
+      if (s.job.cap > 0)
+        differentiate_columns<Asks::all>(s, column, registers);
+      else if (s.job.dropout.wanted)
+        differentiate_columns<Asks::drops>(s, column, registers);
       else
-        differentiate_columns<false>(s, column, registers);
+        differentiate_columns<Asks::nothing>(s, column, registers);
     });
     clear_lanes(s, at.queries, at.keys);
   }

@@ -28,7 +28,8 @@ struct Slopes {
     if constexpr (plain) return {p, p * (read(s.dscores + at) - delta.of[i]) * spread(s.job.scale)};
     const bool drops = s.job.dropout.wanted && v + i * width < queries;
     const Floats kept = drops ? read(s.factor + at) : spread(1.0F);
-    const Floats ds = p * added_product(read(s.dscores + at), kept, -delta.of[i]);
+    Floats ds = p * added_product(read(s.dscores + at), kept, -delta.of[i]);
+    if (s.job.cap > 0) ds = ds * slope_of(read(s.scores + at), spread(1 / cap_of(s.job)));
     if (s.job.dbias.wanted) write(s.dscores + at, ds);
     return {p * kept, ds * spread(s.job.scale)};
   }
@@ -76,7 +77,7 @@ struct Pairs {
     if (scales_at_once(s.job)) scale_scores(s.job, s.scores, at.keys);
   }
   static void differentiate(const Sweep& s, const Meeting& at) {
-    const bool plain = !s.job.dropout.wanted && !s.job.dbias.wanted;
+    const bool plain = !s.job.dropout.wanted && !s.job.dbias.wanted && s.job.cap == 0;
     for (Index v = 0; v < at.queries; v += tile_depth) {
       if (plain)
         differentiate<true>({s, v, at.queries}, at);
