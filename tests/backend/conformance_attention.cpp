@@ -18,8 +18,26 @@ struct Case {
   std::int64_t value() const { return d_value > 0 ? d_value : d; }
 };
 
-std::vector<Case> cases() {
+std::vector<Case> with_caps() {
   return {
+      {.name = "a cap", .sq = 37, .sk = 37, .r = 2, .cap = 0.7F},
+      {.name = "a high cap across blocks", .sq = 150, .sk = 150, .b = 1, .d = 64, .cap = 30},
+      {.name = "a cap of large heads", .sq = 70, .sk = 70, .b = 1, .g = 1, .d = 256, .window = 40, .cap = 2},
+      {.name = "a cap and everything",
+       .sq = 40,
+       .sk = 52,
+       .r = 2,
+       .d = 128,
+       .diagonal = 12,
+       .window = 30,
+       .segments = true,
+       .dropout = 0.2F,
+       .cap = 1},
+  };
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out{
       {.name = "causal"},
       {.name = "open", .mask = Mask::none},
       {.name = "grouped heads", .r = 3},
@@ -53,19 +71,6 @@ std::vector<Case> cases() {
        .dropout = 0.2F},
       {.name = "no keys", .sk = 0},
       {.name = "no queries", .sq = 0},
-      {.name = "a cap", .sq = 37, .sk = 37, .r = 2, .cap = 0.7F},
-      {.name = "a high cap across blocks", .sq = 150, .sk = 150, .b = 1, .d = 64, .cap = 30},
-      {.name = "a cap of large heads", .sq = 70, .sk = 70, .b = 1, .g = 1, .d = 256, .window = 40, .cap = 2},
-      {.name = "a cap and everything",
-       .sq = 40,
-       .sk = 52,
-       .r = 2,
-       .d = 128,
-       .diagonal = 12,
-       .window = 30,
-       .segments = true,
-       .dropout = 0.2F,
-       .cap = 1},
       {.name = "narrow values", .sq = 40, .sk = 40, .d = 24, .d_value = 16},
       {.name = "wide values", .r = 2, .d = 20, .d_value = 33},
       {.name = "narrow values across blocks", .sq = 150, .sk = 150, .b = 1, .d = 192, .d_value = 128},
@@ -82,6 +87,8 @@ std::vector<Case> cases() {
        .dropout = 0.2F,
        .d_value = 36},
   };
+  for (const Case& c : with_caps()) out.push_back(c);
+  return out;
 }
 
 AttentionOperands operands(Desk& desk, const Case& c, Dtype dtype) {

@@ -18,6 +18,7 @@ struct Case {
   std::int64_t dv = 0;    // of values, d where it is 0
   bool in_parts = false;  // results are f32, as those of parts are that will be merged
   float scale = 0.15F;
+  float cap = 0;
   std::int64_t value() const { return dv > 0 ? dv : d; }
 };
 
@@ -37,9 +38,21 @@ Case everything(std::int64_t d, std::int64_t dv) {
           .dv = dv};
 }
 
+/// Caps that some scores reach and others do not, in heads of either width that has them.
+std::vector<Case> with_caps() {
+  Case all = everything(128, 128);
+  all.bias = false;
+  all.cap = 1;
+  return {
+      {.name = "a cap", .sq = 150, .sk = 150, .cap = 0.8F},
+      {.name = "a cap of wide heads", .sq = 40, .sk = 90, .d = 256, .diagonal = 50, .window = 70, .cap = 2},
+      {.name = "a cap of latent heads", .sq = 40, .sk = 70, .d = 192, .diagonal = 30, .dv = 128, .cap = 2},
+      all};
+}
+
 /// A tile is 64 queries or keys, of wide heads fewer: three of them have a first, a middle and a last one.
 std::vector<Case> tiled() {
-  return {
+  std::vector<Case> out{
       {.name = "three tiles", .sq = 150, .sk = 150},
       {.name = "wide heads", .sq = 70, .sk = 140, .d = 128, .diagonal = 70},
       {.name = "shared keys", .sq = 80, .sk = 80, .b = 2, .g = 2, .r = 2},
@@ -88,10 +101,14 @@ std::vector<Case> tiled() {
       everything(192, 128),
       everything(256, 256),
   };
+  for (const Case& c : with_caps()) out.push_back(c);
+  return out;
 }
 
 AttentionOperands operands(Desk& desk, const Case& c, Dtype dtype) {
-  return attention_operands(desk, c, dtype, c.scale);
+  AttentionOperands out = attention_operands(desk, c, dtype, c.scale);
+  out.how.cap = c.cap;
+  return out;
 }
 
 /// Half types round probabilities and slopes too, which the oracle does not.

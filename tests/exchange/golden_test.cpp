@@ -93,6 +93,8 @@ TEST(HubRanks, each_reads_its_own_part_and_no_more) {
                            "smollm3",
                            "phi3_long",
                            "llama4_text",
+                           "llama4_long",
+                           "gemma2",
                            "glm4_moe",
                            "bert",
                            "bert_untied",

@@ -1,5 +1,5 @@
-// Llama 4: experts that read weighed rows, norms without gains, layers that do not turn; and how long its
-// texts may be for weft to compute what transformers does.
+// Llama 4: experts that read weighed rows, norms without gains, layers that see chunks and layers that do not
+// turn.
 #include <gtest/gtest.h>
 
 #include "tests/exchange/changed.h"
@@ -11,7 +11,7 @@ using nlohmann::json;
 namespace {
 
 const char* const llama4 = "llama4_text";
-const std::string either = "norms without gains or weighed rows, with ";
+const std::string either = "chunks, queries that grow, norms without gains or weighed rows, with ";
 
 std::string reason_where(const std::function<void(ModelConfig&)>& change) {
   return weft::testing::reason(llama4, change);
@@ -49,29 +49,34 @@ TEST(HubLlama4, has_settings_that_go_without_saying) {
             (std::vector{0, 1}));
 }
 
-// Layers that turn see chunks of 8,192 tokens, and in the others scores grow from place 8,191 on.
-TEST(HubLlama4, is_as_long_as_weft_computes_the_same) {
-  const auto longest = [](const json& changes) {
-    json all = {{"max_position_embeddings", 131072}};
-    all.update(changes);
-    return model_with(llama4, all).max_positions;
-  };
-  EXPECT_EQ(longest(json::object()), 8191);
-  EXPECT_EQ(longest({{"attn_temperature_tuning", false}}), 8192);
-  EXPECT_EQ(longest({{"attn_temperature_tuning", false}, {"attention_chunk_size", nullptr}}), 131072);
-  EXPECT_EQ(longest({{"floor_scale", 4096}}), 4095);
-  EXPECT_EQ(longest({{"attention_chunk_size", 64}}), 64);
-  EXPECT_EQ(said(llama4, {{"floor_scale", 1}}),
-            "c: \"floor_scale\" is 1, weft can only compute what stands before it");
-  const auto written = [](std::int64_t positions) {
-    ModelConfig model = model_of(llama4);
-    model.max_positions = positions;
-    return json::parse(exchange::hub_config_json(model, Dtype::f32, {}));
-  };
-  EXPECT_EQ(written(8191).at("attention_chunk_size"), 8192);
-  EXPECT_EQ(written(8191).at("attn_temperature_tuning"), true);
-  EXPECT_TRUE(written(8192).at("attention_chunk_size").is_null());
-  EXPECT_EQ(written(8192).at("attn_temperature_tuning"), false);
+TEST(HubLlama4, sees_chunks_where_it_turns_and_grows_where_it_does_not) {
+  const ModelConfig usual = model_with(
+      llama4, json::object(),
+      {"layer_types", "attention_chunk_size", "attn_temperature_tuning", "floor_scale", "attn_scale"});
+  EXPECT_EQ(usual.scores.chunk, 8192);
+  EXPECT_EQ(usual.scores.growth_every, 8192);
+  EXPECT_EQ(usual.scores.growth, 0.1);
+  EXPECT_EQ(usual.window_layers, (std::vector{1, 0}));
+  const ModelConfig small = model_of("llama4_long");
+  EXPECT_EQ(small.scores.chunk, 5);
+  EXPECT_EQ(small.scores.growth_every, 4);
+  EXPECT_EQ(small.scores.growth, 0.5);
+  expect_kept(small, llama4);
+  const json other = json::array({"full_attention", "chunked_attention"});
+  expect_kept(model_with("llama4_long", {{"layer_types", other}}), llama4);
+  EXPECT_EQ(model_with("llama4_long", {{"layer_types", other}}).window_layers, (std::vector{0, 1}));
+}
+
+TEST(HubLlama4, sees_all_and_grows_nowhere_where_that_is_said) {
+  const ModelConfig still = model_with("llama4_long", {{"attn_temperature_tuning", false}});
+  EXPECT_EQ(still.scores.growth_every, 0);
+  expect_kept(still, llama4);
+  const ModelConfig whole = model_with("llama4_long", {{"attention_chunk_size", nullptr}}, {"layer_types"});
+  EXPECT_EQ(whole.scores.chunk, 0);
+  EXPECT_TRUE(whole.window_layers.empty());
+  expect_kept(whole, llama4);
+  // Where all layers turn, nothing grows.
+  EXPECT_EQ(model_with("llama4_long", {{"no_rope_layers", {1, 1}}}).scores.growth_every, 0);
 }
 
 TEST(HubLlama4, is_read_as_the_text_of_a_model_that_sees_pictures) {
@@ -88,6 +93,15 @@ TEST(HubLlama4, what_weft_cannot_compute_is_refused_by_name) {
       said(llama4, {{"layer_types", {"sliding_attention", "full_attention"}}}),
       "c: \"layer_types\" is [\"sliding_attention\",\"full_attention\"], weft knows chunked_attention and "
       "full_attention");
+  EXPECT_EQ(said(llama4, {{"layer_types", {"chunked_attention"}}}),
+            "c: \"layer_types\" is [\"chunked_attention\"], expected a list of 2 words");
+  EXPECT_EQ(
+      said(llama4, {{"attention_chunk_size", nullptr}}),
+      "c: \"layer_types\" is [\"chunked_attention\",\"full_attention\"], but \"attention_chunk_size\" is "
+      "null");
+  EXPECT_EQ(said(llama4, {{"floor_scale", 0}}),
+            "c: \"floor_scale\" is 0, expected a whole number from 1 to 2147483647");
+  EXPECT_EQ(said(llama4, {{"attn_scale", -1.0}}), "c: \"attn_scale\" is -1.0, expected a number above 0");
   EXPECT_EQ(said(llama4, {{"moe_layers", {2}}}),
             "c: \"moe_layers\" is [2], expected a list of layers from 0 to 1");
 }
@@ -102,11 +116,12 @@ TEST(HubLlama4, an_expert_too_few_is_named) {
 
 TEST(HubLlama4, what_no_family_has_is_named) {
   EXPECT_EQ(reason_where([](auto& m) { m.positions = Positions::learned; }),
-            "norms without gains or weighed rows, without rotary positions");
+            "chunks, queries that grow, norms without gains or weighed rows, without rotary positions");
   EXPECT_EQ(reason_where([](auto& m) { m.norm_places = NormPlaces::around; }),
             either + "other norms or MLPs than Llama's");
   EXPECT_EQ(reason_where([](auto& m) { m.window = 4; }), either + "other attention than Llama 4's");
   EXPECT_EQ(reason_where([](auto& m) { m.rotary.percent = 0.5; }), either + "other attention than Llama 4's");
+  EXPECT_EQ(reason_where([](auto& m) { m.scores.cap = 4; }), either + "other attention than Llama 4's");
   EXPECT_EQ(reason_where([](auto& m) { m.qkv_bias = true; }), either + "biases or multipliers");
   EXPECT_EQ(reason_where([](auto& m) { m.residual_multiplier = 2; }), either + "biases or multipliers");
   EXPECT_EQ(reason_where([](auto& m) { m.qk_norm_plain = false; }),
@@ -114,7 +129,7 @@ TEST(HubLlama4, what_no_family_has_is_named) {
   EXPECT_EQ(reason_where([](auto& m) { m.qk_norm_turning = false; }),
             "norms without gains in layers without rotary positions");
   EXPECT_EQ(reason_where([](auto& m) { m.experts.weigh_input = false; }),
-            "norms without gains, with weights of what experts give");
+            "chunks, queries that grow or norms without gains, with weights of what experts give");
   EXPECT_EQ(reason_where([](auto& m) { m.experts.router.chosen = 2; }),
             "weighed rows of others than one expert a token, chosen by sigmoids");
   EXPECT_EQ(reason_where([](auto& m) { m.experts.router.scaling = 2; }),

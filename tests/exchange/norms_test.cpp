@@ -23,7 +23,8 @@ TEST(HubNorms, stand_where_a_type_has_them) {
   for (const auto& [name, places] :
        {std::pair{"olmo2", NormPlaces::behind}, std::pair{"olmo3", NormPlaces::behind},
         std::pair{"exaone4", NormPlaces::behind}, std::pair{"gemma3_text", NormPlaces::around},
-        std::pair{"glm4", NormPlaces::around}, std::pair{"granite", NormPlaces::before}}) {
+        std::pair{"gemma2", NormPlaces::around}, std::pair{"glm4", NormPlaces::around},
+        std::pair{"granite", NormPlaces::before}}) {
     EXPECT_EQ(model_of(name).norm_places, places) << name;
     expect_kept(model_of(name), name);
   }
@@ -209,9 +210,12 @@ TEST(HubGemma3, is_read_in_the_words_of_either_version) {
 }
 
 TEST(HubGemma3, what_weft_cannot_compute_is_refused_by_name) {
-  for (const char* name : {"final_logit_softcapping", "attn_logit_softcapping"})
-    EXPECT_EQ(said("gemma3_text", {{name, 30.0}}),
+  for (const char* name : {"final_logit_softcapping", "attn_logit_softcapping"}) {
+    EXPECT_EQ(said("gemma3_text", {{name, 0.0}}),
+              std::string("c: \"") + name + "\" is 0.0, expected a number above 0");
+    EXPECT_EQ(said("llama2", {{name, 30.0}}),
               std::string("c: \"") + name + "\" is 30.0, which weft cannot compute");
+  }
   EXPECT_EQ(said("gemma3_text", {{"use_bidirectional_attention", true}}),
             "c: \"use_bidirectional_attention\" is true, weft can only compute false");
   EXPECT_EQ(said("gemma3_text", {{"attention_bias", true}}),
@@ -221,7 +225,7 @@ TEST(HubGemma3, what_weft_cannot_compute_is_refused_by_name) {
 }
 
 TEST(HubGemma3, what_no_family_has_is_named) {
-  const std::string around = "norms around layers and of queries and keys, ";
+  const std::string around = "norms around layers as Gemma's, ";
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.activation = Activation::silu; }),
             around + "with another activation than gelu's tanh form");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.embedding_multiplier = 1; }),
@@ -238,9 +242,49 @@ TEST(HubGemma3, what_no_family_has_is_named) {
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.qk_norm_whole = true; }),
             "norms around layers, with norms of whole queries and keys");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.qk_norm_plain = true; }),
-            "norms without gains or weighed rows, with other norms or MLPs than Llama's");
+            "chunks, queries that grow, norms without gains or weighed rows, with other norms or MLPs than "
+            "Llama's");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.residual_multiplier = 2; }),
             "norms of what layers give, with multipliers");
+}
+
+TEST(HubGemma2, has_settings_that_go_without_saying) {
+  const ModelConfig model =
+      model_with("gemma2", json::object(),
+                 {"attn_logit_softcapping", "final_logit_softcapping", "layer_types", "sliding_window",
+                  "query_pre_attn_scalar", "head_dim", "num_key_value_heads", "max_position_embeddings",
+                  "vocab_size", "rope_parameters"});
+  EXPECT_EQ(model.scores.cap, 50);
+  EXPECT_EQ(model.output_cap, 30);
+  EXPECT_EQ(model.window, 4096);
+  EXPECT_EQ(model.window_layers, (std::vector{1, 0, 1, 0}));
+  EXPECT_EQ(model.channels, 256);
+  EXPECT_EQ(model.groups, 4);
+  EXPECT_EQ(model.max_positions, 8192);
+  EXPECT_EQ(model.vocabulary, 256000);
+  EXPECT_EQ(model.rotary.base, 10000);
+  const ModelConfig none =
+      model_with("gemma2", {{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", nullptr}});
+  EXPECT_EQ(none.scores.cap + none.output_cap, 0);
+  expect_kept(none, "gemma2");
+  expect_kept(model_of("gemma2"), "gemma2");
+  expect_kept(model_with("gemma3_text", {{"final_logit_softcapping", 7.0}}), "gemma3_text");
+}
+
+TEST(HubGemma2, what_no_family_has_is_named) {
+  const std::string around = "norms around layers as Gemma's, ";
+  EXPECT_EQ(reason("gemma2", [](auto& m) { m.activation = Activation::silu; }),
+            around + "with another activation than gelu's tanh form");
+  EXPECT_EQ(reason("gemma2", [](auto& m) { m.embedding_multiplier = 3; }),
+            around + "without embeddings that are multiplied by the root of their width");
+  EXPECT_EQ(reason("gemma2", [](auto& m) { m.rotary.window_base = 7; }),
+            "norms around layers as Gemma 2's, with angles of their own in some layers");
+  EXPECT_EQ(reason("llama2", [](auto& m) { m.scores.cap = 7; }),
+            "caps of scores or logits, without norms around layers");
+  EXPECT_EQ(reason("olmo2", [](auto& m) { m.output_cap = 7; }),
+            "caps of scores or logits, without norms around layers");
+  EXPECT_EQ(reason("gpt2", [](auto& m) { m.scores.chunk = 7; }),
+            "chunks, queries that grow, norms without gains or weighed rows, without rotary positions");
 }
 
 TEST(HubGlm4, has_settings_that_go_without_saying) {

@@ -69,9 +69,9 @@ TEST(Scores, grow_by_the_logarithm_of_whole_times) {
   config.scores.growth_every = 3;
   const auto device = open_device("cpu", {.threads = 1});
   const Tensor turns = growth_of_queries(config, *device);
-  ASSERT_EQ(turns.shape(), (Shape{config.max_positions, config.channels / 2, 2}));
+  ASSERT_EQ(turns.shape(), (Shape{config.sequence, config.channels / 2, 2}));
   const std::vector<float> found = to_host<float>(turns);
-  for (std::int64_t at = 0; at < config.max_positions; ++at)
+  for (std::int64_t at = 0; at < config.sequence; ++at)
     for (std::int64_t pair = 0; pair < config.channels / 2; ++pair) {
       const auto first = std::size_t((at * (config.channels / 2) + pair) * 2);
       EXPECT_FLOAT_EQ(found[first], float(1 + 0.8 * std::log(1 + std::floor(double(at + 1) / 3)))) << at;

@@ -40,6 +40,12 @@ def exaone4(rng, shape, common):
         "full_attention" if (i + 1) % every == 0 and every > 1 else "sliding_attention" for i in range(shape["layers"])]))
 
 
+def gemma2(rng, shape, common):
+    return t.Gemma2ForCausalLM(t.Gemma2Config(**{**common, "hidden_act": None}, query_pre_attn_scalar=rng.choice([3, 8, 16]), sliding_window=4,
+                                              attn_logit_softcapping=rng.choice([0.3, 2.0, None]), final_logit_softcapping=rng.choice([0.7, 3.0, None]),
+                                              layer_types=by_layer(rng, shape["layers"]), rope_parameters=angles(500.0)))
+
+
 def gemma3(rng, shape, common):
     return t.Gemma3ForCausalLM(t.Gemma3TextConfig(**{**common, "hidden_act": None}, query_pre_attn_scalar=rng.choice([3, 8, 16]), sliding_window=4,
                                                   layer_types=by_layer(rng, shape["layers"]), rope_parameters=dict(
@@ -68,10 +74,11 @@ def llama4(rng, shape, common):
     shape["experts"] = 4
     return t.Llama4ForCausalLM(t.Llama4TextConfig(
         **common, intermediate_size_mlp=rng.choice([20, 48]), num_local_experts=4, interleave_moe_layer_step=rng.choice([1, shape["layers"]]),
-        no_rope_layer_interval=rng.choice([2, 9]), use_qk_norm=rng.choice([True, False]), rope_parameters=angles(500.0)))
+        no_rope_layer_interval=rng.choice([2, 9]), use_qk_norm=rng.choice([True, False]), rope_parameters=angles(500.0),
+        attention_chunk_size=rng.choice([None, 3, 5]), floor_scale=rng.choice([2, 5]), attn_scale=rng.choice([0.3, 1.0])))
 
 
-FAMILIES = (llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma3, glm4, glm4_moe, granite)
+FAMILIES = (llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):

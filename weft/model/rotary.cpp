@@ -71,7 +71,8 @@ std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channel
   return out;
 }
 
-std::int64_t places(const ModelConfig& config) { return std::max(config.sequence, config.max_positions); }
+/// Those that samples have, which may be far fewer than the model knows.
+std::int64_t places(const ModelConfig& config) { return std::max(config.sequence, config.decoder_sequence); }
 
 Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& device) {
   if (!turns_channels(config)) return {};

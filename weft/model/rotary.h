@@ -6,8 +6,8 @@
 
 namespace weft {
 
-/// Cosines and sines of rotary positions, f32 [positions, channels that turn / 2, 2]; empty without rotary
-/// positions.
+/// Cosines and sines of rotary positions, f32 [places of a sample, channels that turn / 2, 2]; empty without
+/// rotary positions.
 Tensor rotary_angles(const ModelConfig& config, Device& device);
 /// The same of layers that look through a window.
 Tensor rotary_angles_of_window(const ModelConfig& config, Device& device);

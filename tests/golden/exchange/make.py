@@ -82,6 +82,8 @@ TWO_KINDS = pick(["sliding_attention", "full_attention"] * 2, ["sliding_attentio
 TWO_ANGLES = lambda near, far: dict(sliding_attention=dict(rope_type="default", rope_theta=near), full_attention=far)
 GEMMA3 = dict(head_dim=8, query_pre_attn_scalar=pick(6, 8, 11), sliding_window=pick(5, 2, 9), layer_types=TWO_KINDS,
               rope_parameters=TWO_ANGLES(500.0, pick(dict(rope_type="linear", rope_theta=2000.0, factor=8.0), dict(rope_type="default", rope_theta=500.0))))
+LLAMA4 = dict(head_dim=8, intermediate_size_mlp=pick(20, 48), num_local_experts=EXPERTS, interleave_moe_layer_step=pick(2, 1),
+              no_rope_layer_interval=pick(2, 4), use_qk_norm=pick(True, False), **turned(**LLAMA3))
 SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, patch_size=2, image_size=4,
               vision_use_head=False)
 
@@ -109,9 +111,9 @@ MODELS = {
     "phi3_long": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, sliding_window=None, original_max_position_embeddings=pick(8, 16, 4), **turned(
         rope_type="longrope", rope_theta=500.0, short_factor=[1 + 0.75 * i for i in range(WIDTH // 2)],
         long_factor=[1.5 + 2.25 * i for i in range(WIDTH // 2)])), dict(dtype=torch.bfloat16)),
-    "llama4_text": (t.Llama4ForCausalLM, t.Llama4TextConfig(
-        **SMALL, head_dim=8, intermediate_size_mlp=pick(20, 48), num_local_experts=EXPERTS, interleave_moe_layer_step=pick(2, 1),
-        no_rope_layer_interval=pick(2, 4), use_qk_norm=pick(True, False), **turned(**LLAMA3)), {}),
+    "llama4_text": (t.Llama4ForCausalLM, t.Llama4TextConfig(**SMALL, **LLAMA4), {}),
+    "llama4_long": (t.Llama4ForCausalLM, t.Llama4TextConfig(**SMALL, **LLAMA4, attention_chunk_size=pick(5, 3), floor_scale=pick(4, 2),
+                                                            attn_scale=pick(0.5, 0.1)), {}),
     "smollm3": (t.SmolLM3ForCausalLM, t.SmolLM3Config(**{**SMALL, "num_hidden_layers": 4}, no_rope_layer_interval=pick(2, 4, 3),
                                                       use_sliding_window=pick(True, False), sliding_window=pick(5, None)), dict(dtype=torch.bfloat16)),
     "olmo2": (t.Olmo2ForCausalLM, t.Olmo2Config(**SMALL, **turned(rope_type="default", rope_theta=500.0)), {}),
@@ -121,6 +123,9 @@ MODELS = {
                 dict(dtype=torch.bfloat16)),
     "exaone4_full": (t.Exaone4ForCausalLM, t.Exaone4Config(**SMALL, sliding_window=None, layer_types=["full_attention"] * LAYERS,
                                                            **turned(rope_type="default", rope_theta=500.0)), dict(dtype=torch.float16)),
+    "gemma2": (t.Gemma2ForCausalLM, t.Gemma2Config(
+        **FOUR, head_dim=8, query_pre_attn_scalar=pick(6, 8, 11), sliding_window=pick(5, 2, 9), attn_logit_softcapping=pick(0.8, 50.0),
+        final_logit_softcapping=pick(1.5, 30.0), layer_types=TWO_KINDS, **turned(rope_type="default", rope_theta=500.0)), {}),
     "gemma3_text": (t.Gemma3ForCausalLM, t.Gemma3TextConfig(**FOUR, **GEMMA3), dict(dtype=torch.bfloat16)),
     "gemma3": (t.Gemma3ForConditionalGeneration, t.Gemma3Config(text_config=dict(model_type="gemma3_text", **FOUR, **GEMMA3), vision_config=SIGLIP,
                                                                 mm_tokens_per_image=4), dict(dtype=torch.bfloat16)),

@@ -191,7 +191,8 @@ void launch(Queue& queue, const AttentionBackward& job) {
 
 template <class Half, int d, int dv>
 void launch_of(Queue& queue, const AttentionBackward& job) {
-  with_pairs<d>(job.attend, [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
+  with_pairs<d, may_be_capped(d)>(job.attend,
+                                  [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
 }
 
 }  // namespace backward_by_tiles

@@ -51,7 +51,7 @@ __device__ __forceinline__ std::uint32_t dropped_by_four(const Attend& a, const 
 template <Pairs pairs, bool turned, int count>
 __device__ __forceinline__ std::uint32_t dropped(const Attend& a, const Draw& draw, const Pair& at) {
   if constexpr (pairs == Pairs::plain) return 0;
-  if constexpr (pairs == Pairs::any) {
+  if constexpr (asks_all(pairs)) {
     if (!a.samples) return 0;
     const Draw again = a.drawn(at);
     return a.key0 % 4 == 0 ? dropped_by_four<turned, count, 1>(a, again, at)

@@ -75,8 +75,9 @@ void launch(Queue& queue, const FastForward& job) {
 template <class Half>
 void launch_of(Queue& queue, const FastForward& job) {
   const Attend& a = job.attend;
-  with_width(a.q.one.width, a.v.one.width, [&]<int d, int dv>(Width<d, dv>) {
-    with_pairs<d>(a, [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
+  with_width(a, [&]<int d, int dv>(Width<d, dv>) {
+    with_pairs<d, may_be_capped(d)>(
+        a, [&]<Pairs pairs>(Knows<pairs>) { launch<Half, d, dv, pairs>(queue, job); });
   });
 }
 

@@ -28,8 +28,7 @@ __global__ void __launch_bounds__(distances_at_once) add_lines(AttentionBackward
 }  // namespace
 
 void attend_backward_fast(Queue& queue, const AttentionBackward& job) {
-  with_width(job.attend.q.one.width, job.attend.v.one.width,
-             [&]<int d, int dv>(Width<d, dv>) { attend_backward_by_tiles<d, dv>(queue, job); });
+  with_width(job.attend, [&]<int d, int dv>(Width<d, dv>) { attend_backward_by_tiles<d, dv>(queue, job); });
   if (!job.lines) return;
   AttentionBackward sums = job;
   sums.tasks = job.attend.groups * job.attend.heads * job.attend.distances;

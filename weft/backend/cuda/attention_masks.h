@@ -7,24 +7,29 @@
 namespace weft::cuda {
 
 /// What a kernel knows of all pairs of a job: that nothing but the masks' edges is to be asked of them, and
-/// whom dropout takes; or nothing, where something is added or capped, too, or cut into segments. Who knows
-/// less has fewer registers for the rest.
-enum class Pairs { plain, dropped, any };
+/// whom dropout takes; or nothing, where something is added, too, or cut into segments; or but that scores
+/// have a cap, so that nothing is added. Who knows less has fewer registers for the rest.
+enum class Pairs { plain, dropped, any, capped };
+constexpr bool asks_all(Pairs pairs) { return pairs == Pairs::any || pairs == Pairs::capped; }
 inline Pairs pairs_of(const Attend& a) {
-  if (a.query_segments || a.bias || a.cap > 0 || !(a.scale > 0)) return Pairs::any;
+  if (a.cap > 0) return Pairs::capped;
+  if (a.query_segments || a.bias || !(a.scale > 0)) return Pairs::any;
   if (!a.samples) return Pairs::plain;
   return a.key0 % 4 == 0 ? Pairs::dropped : Pairs::any;
 }
 /// Blocks by warps that a multiprocessor is to have registers for. Those that draw spill for Blackwell where
 /// it is to have three.
 constexpr int blocks_at_once(int d, Pairs pairs) {
-  return d > 64 || pairs == Pairs::any || (blackwell && pairs == Pairs::dropped) ? 2 : 3;
+  return d > 64 || asks_all(pairs) || (blackwell && pairs == Pairs::dropped) ? 2 : 3;
 }
+/// Caps are for heads of 128 and of 256 channels, in which others fit (with_width): few models have any, and
+/// these are the kernels that take nvcc longest.
+constexpr bool may_be_capped(int d) { return d == 128 || d == 256; }
 /// use(Knows<pairs>()), by what is known. Dropout in heads of more than 128 channels, which few models have,
-/// goes with what is added: a third of the kernels that take nvcc longest is not there.
+/// goes with what is added: a third of the kernels is not there.
 template <Pairs pairs>
 struct Knows {};
-template <int d, class Use>
+template <int d, bool caps = false, class Use>
 void with_pairs(const Attend& a, const Use& use) {
   switch (pairs_of(a)) {
     case Pairs::plain:
@@ -34,6 +39,9 @@ void with_pairs(const Attend& a, const Use& use) {
       [[fallthrough]];
     case Pairs::any:
       return use(Knows<Pairs::any>());
+    case Pairs::capped:
+      if constexpr (caps) use(Knows<Pairs::capped>());
+      return;
   }
 }
 

@@ -17,20 +17,20 @@ struct Part {
 
   /// What a probability is multiplied with.
   __device__ __forceinline__ float kept(int bit) const {
-    if (pairs == Pairs::plain || (pairs == Pairs::any && !attend.samples)) return 1;
+    if (pairs == Pairs::plain || (asks_all(pairs) && !attend.samples)) return 1;
     return dropped >> bit & 1 ? 0 : attend.factor;
   }
 };
 template <Pairs pairs, bool turned, int count>
 __device__ __forceinline__ Part<pairs, turned> part_at(const Attend& a, const Draw& draw, const Pair& at) {
-  return {a, at, pairs == Pairs::any ? seen<turned, count>(a, at) : 0,
+  return {a, at, asks_all(pairs) ? seen<turned, count>(a, at) : 0,
           dropped<pairs, turned, count>(a, draw, at)};
 }
 
 /// What scores are in powers of two when they are finished.
 template <Pairs pairs>
 __device__ __forceinline__ float unit_of(const Attend& a) {
-  return pairs == Pairs::any && (a.bias || a.cap > 0 || !(a.scale > 0)) ? 1 : a.unit;
+  return pairs == Pairs::capped || (pairs == Pairs::any && (a.bias || !(a.scale > 0))) ? 1 : a.unit;
 }
 
 /// Where what is added to scores lies, if anything is: of column 0; behind this for the columns of a key,
@@ -55,31 +55,25 @@ __device__ __forceinline__ void add_bias(const Part<Pairs::any, turned>& part, f
   }
 }
 
-template <int count>
-__device__ __forceinline__ void put_cap_on(const Attend& a, float (&s)[count][4]) {
-#pragma unroll
-  for (int n = 0; n < count; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) s[n][i] = a.capped(s[n][i] * a.unit);
-}
-
-/// Scores with what is added, under their cap, and no one who is not seen.
+/// Scores with what is added, or under their cap, and no one who is not seen.
 template <Pairs pairs, bool turned, int count>
 __device__ __forceinline__ void finish_scores(const Part<pairs, turned>& part, Ask ask,
                                               float (&s)[count][4]) {
-  if constexpr (pairs != Pairs::any) {
-    if (ask == Ask::edges) hide<turned>(part.attend, part.at, s);
+  const Attend& a = part.attend;
+  if constexpr (!asks_all(pairs)) {
+    if (ask == Ask::edges) hide<turned>(a, part.at, s);
     return;
-  } else {
-    if (part.attend.bias) add_bias(part, s);
-    if (part.attend.cap > 0) put_cap_on(part.attend, s);
-    const bool done = part.attend.bias || part.attend.cap > 0 || part.attend.scale > 0;
-    const float turns = done ? 1 : part.attend.unit;
-#pragma unroll
-    for (int n = 0; n < count; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) s[n][i] = part.seen >> (4 * n + i) & 1 ? s[n][i] * turns : -INFINITY;
   }
+  if constexpr (pairs == Pairs::any)
+    if (a.bias) add_bias(part, s);
+  const float turns = a.bias || a.scale > 0 ? 1 : a.unit;
+#pragma unroll
+  for (int n = 0; n < count; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float score = pairs == Pairs::capped ? a.capped(s[n][i] * a.unit) : s[n][i] * turns;
+      s[n][i] = part.seen >> (4 * n + i) & 1 ? score : -INFINITY;
+    }
 }
 
 }  // namespace weft::cuda

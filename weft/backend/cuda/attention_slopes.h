@@ -31,8 +31,7 @@ __device__ __forceinline__ Slope slope_of(const Part<pairs, turned>& part, int b
                                           Slope from) {
   const float p = gpu::power_of_two(from.p * unit_of<pairs>(part.attend) - query.lse);
   const float kept = part.kept(bit), ds = p * (kept * from.ds - query.delta);
-  const bool capped = pairs == Pairs::any && part.attend.cap > 0;
-  return {p * kept, capped ? ds * part.attend.slope_under_cap(from.p) : ds};
+  return {p * kept, pairs == Pairs::capped ? ds * part.attend.slope_under_cap(from.p) : ds};
 }
 
 /// Scores and <dout, v> of rows that are queries become probabilities and slopes; query has those of this

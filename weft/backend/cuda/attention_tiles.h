@@ -227,14 +227,17 @@ template <int d_, int dv_>
 struct Width {
   static constexpr int d = d_, dv = dv_;
 };
-/// Calls act(a Width) with the least that a job fits into: up to widest_tiled_head there is one.
+/// Calls act(a Width) with the least that a job fits into, and that has caps where it wants one: up to
+/// widest_tiled_head there is one.
 template <class Act>
-bool with_width(std::int64_t d, std::int64_t dv, const Act& act) {
-  if (d <= 64 && dv <= 64)
+bool with_width(const Attend& job, const Act& act) {
+  const std::int64_t d = job.q.one.width, dv = job.v.one.width;
+  const bool capped = job.cap > 0;
+  if (d <= 64 && dv <= 64 && !capped)
     act(Width<64, 64>{});
   else if (d <= 128 && dv <= 128)
     act(Width<128, 128>{});
-  else if (d <= 192 && dv <= 128)
+  else if (d <= 192 && dv <= 128 && !capped)
     act(Width<192, 128>{});
   else if (d <= 256 && dv <= 256)
     act(Width<256, 256>{});

@@ -128,7 +128,7 @@ void launch_of(Queue& queue, const FastForward& job) {
 
 }  // namespace
 
-bool warpgroups_attend(const Attend& job) { return widest(job) <= widest_warpgroup_head; }
+bool warpgroups_attend(const Attend& job) { return widest(job) <= widest_warpgroup_head && !(job.cap > 0); }
 void attend_by_warpgroups(Queue& queue, const FastForward& job) {
   job.attend.q.one.dtype == Dtype::bf16 ? launch_of<bf16>(queue, job) : launch_of<f16>(queue, job);
 }

@@ -14,6 +14,7 @@ enum class GptType : std::uint8_t {
   qwen2,
   qwen3,
   gemma,
+  gemma2,
   gemma3_text,
   phi3,
   smollm3,
@@ -36,20 +37,13 @@ enum class GptType : std::uint8_t {
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 27> gpt_types{"gpt2",         "llama",
-                                                            "mistral",      "qwen2",
-                                                            "qwen3",        "gemma",
-                                                            "gemma3_text",  "phi3",
-                                                            "smollm3",      "olmo2",
-                                                            "olmo3",        "exaone4",
-                                                            "glm4",         "granite",
-                                                            "qwen3_5_text", "mixtral",
-                                                            "qwen2_moe",    "qwen3_moe",
-                                                            "olmoe",        "gpt_oss",
-                                                            "qwen3_next",   "qwen3_5_moe_text",
-                                                            "glm4_moe",     "llama4_text",
-                                                            "nemotron_h",   "deepseek_v3",
-                                                            "deepseek_v2"};
+inline constexpr std::array<std::string_view, 28> gpt_types{
+    "gpt2",         "llama",       "mistral",          "qwen2",     "qwen3",
+    "gemma",        "gemma2",      "gemma3_text",      "phi3",      "smollm3",
+    "olmo2",        "olmo3",       "exaone4",          "glm4",      "granite",
+    "qwen3_5_text", "mixtral",     "qwen2_moe",        "qwen3_moe", "olmoe",
+    "gpt_oss",      "qwen3_next",  "qwen3_5_moe_text", "glm4_moe",  "llama4_text",
+    "nemotron_h",   "deepseek_v3", "deepseek_v2"};
 /// What transformers calls a type's class, and what goes without saying there.
 struct GptWays {
   std::string_view class_name;
@@ -63,6 +57,7 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {"Qwen2ForCausalLM"},
      {"Qwen3ForCausalLM"},
      {.class_name = "GemmaForCausalLM", .tied = true},
+     {.class_name = "Gemma2ForCausalLM", .tied = true},
      {.class_name = "Gemma3ForCausalLM", .base = 1e6, .tied = true},
      {.class_name = "Phi3ForCausalLM", .epsilon = 1e-5},
      {.class_name = "SmolLM3ForCausalLM", .base = 2e6, .tied = true},
@@ -94,13 +89,19 @@ constexpr bool remembers(GptType type) {
   return type == GptType::qwen3_next || type == GptType::qwen3_5_text || type == GptType::qwen3_5_moe_text;
 }
 /// Gains of norms are stored around zero.
-constexpr bool is_gemma_type(GptType type) { return type == GptType::gemma || type == GptType::gemma3_text; }
+constexpr bool is_gemma_type(GptType type) {
+  return type == GptType::gemma || type == GptType::gemma2 || type == GptType::gemma3_text;
+}
+/// Gemmas whose norms stand around attention and MLPs, and of which much goes without saying.
+constexpr bool is_later_gemma(GptType type) {
+  return type == GptType::gemma2 || type == GptType::gemma3_text;
+}
 constexpr bool centers_gains(GptType type) { return is_gemma_type(type) || remembers(type); }
 /// Norms stand behind attention and MLPs, or around them.
 constexpr bool norms_behind(GptType type) {
   return type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::exaone4;
 }
-constexpr bool norms_around(GptType type) { return type == GptType::gemma3_text || type == GptType::glm4; }
+constexpr bool norms_around(GptType type) { return is_later_gemma(type) || type == GptType::glm4; }
 /// Whether attention and MLPs have biases is said of either, and must be the same.
 constexpr bool says_biases_twice(GptType type) {
   return type == GptType::llama || type == GptType::smollm3 || type == GptType::granite;
@@ -124,7 +125,7 @@ constexpr bool slides_everywhere(GptType type) {
 constexpr bool slides_by_layer(GptType type) {
   return type == GptType::qwen2 || type == GptType::qwen3 || type == GptType::smollm3 ||
          type == GptType::qwen2_moe || type == GptType::qwen3_moe || type == GptType::gpt_oss ||
-         type == GptType::exaone4 || turns_by_layer(type);
+         type == GptType::exaone4 || type == GptType::gemma2 || turns_by_layer(type);
 }
 /// Experts in DeepSeek's words, of which layers without any stand first.
 constexpr bool says_as_deepseek(GptType type) {
@@ -179,6 +180,8 @@ void drop_idle_angles(ModelConfig& model);
 /// Why no type that weft writes has norms there; empty where type_of_norms has them.
 std::string_view no_norms_elsewhere(const ModelConfig& model);
 GptType type_of_norms(const ModelConfig& model);
+/// Scores or logits have caps.
+bool has_caps(const ModelConfig& model);
 /// Embeddings are multiplied by the root of their width.
 bool multiplies_as_gemma(const ModelConfig& model);
 /// Whether embeddings, scores, logits or what layers add are multiplied, and why Granite does not do so.
@@ -188,8 +191,8 @@ std::string_view no_granite(const ModelConfig& model);
 void write_hub_norms(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 /// Why no type that weft writes has these experts; empty where `type` has them.
 std::string_view no_such_experts(const ModelConfig& model, GptType type);
-/// Norms without gains, or weights of what experts read, and why Llama 4, which has them, is not such a
-/// model.
+/// Norms without gains, chunks, queries that grow, or weights of what experts read, and why Llama 4, which
+/// has them, is not such a model.
 bool is_llama4(const ModelConfig& model);
 std::string_view no_llama4(const ModelConfig& model);
 /// Experts that are chosen by sigmoids, behind attention that is not latent.

@@ -1,5 +1,5 @@
-// Llama 4: experts that read weighed rows, norms of queries and keys without gains, and layers that do not
-// turn.
+// Llama 4: experts that read weighed rows, norms of queries and keys without gains, layers that see chunks
+// and those that do not turn, where queries grow.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -12,24 +12,42 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::int64_t usual_chunk = 8192, usual_floor = 8192;
+constexpr double usual_growth = 0.1;
 
-/// Layers that turn see chunks of a text, and in the others scores grow with every so many places: up to
-/// there weft computes the same.
-std::int64_t longest(const ModelConfig& m, HubSettings& s) {
-  std::int64_t positions = m.max_positions;
-  const std::int64_t chunk = s.says("attention_chunk_size") && s.find("attention_chunk_size") == nullptr
-                                 ? positions
-                                 : s.size_or("attention_chunk_size", usual_chunk);
-  if (chunk < positions) positions = chunk;
-  const std::int64_t floor = s.size_or("floor_scale", usual_floor);
-  (void)s.number("attn_scale", 0.1);
-  if (s.yes("attn_temperature_tuning", true) && floor - 1 < positions) positions = floor - 1;
-  if (positions < 1) s.refuse("floor_scale", "weft can only compute what stands before it");
-  if (const HubSettings::Json* types = s.find("layer_types"))
-    for (const HubSettings::Json& one : *types)
-      if (one != "chunked_attention" && one != "full_attention")
-        s.refuse("layer_types", "weft knows chunked_attention and full_attention");
-  return positions;
+std::vector<int> listed(const HubSettings::Json& types, int layers, HubSettings& s) {
+  if (!types.is_array() || std::ssize(types) != layers)
+    s.refuse("layer_types", text("expected a list of ", layers, " words"));
+  std::vector<int> out;
+  for (const HubSettings::Json& one : types) {
+    if (one != "chunked_attention" && one != "full_attention")
+      s.refuse("layer_types", "weft knows chunked_attention and full_attention");
+    out.push_back(one == "chunked_attention");
+  }
+  return out;
+}
+
+/// Layers that turn see chunks of a text where nothing is said of it.
+void read_chunks(ModelConfig& m, HubSettings& s) {
+  const bool none = s.says("attention_chunk_size") && s.find("attention_chunk_size") == nullptr;
+  const std::int64_t chunk = none ? 0 : s.size_or("attention_chunk_size", usual_chunk);
+  const HubSettings::Json* types = s.find("layer_types");
+  std::vector<int> chunked;
+  for (int layer = 0; layer < m.layers; ++layer)
+    chunked.push_back(types == nullptr && chunk > 0 && turns_in(m.rotary, layer));
+  if (types != nullptr) chunked = listed(*types, m.layers, s);
+  if (std::ranges::count(chunked, 1) == 0) return;
+  if (chunk == 0) s.refuse("layer_types", "but \"attention_chunk_size\" is null");
+  m.scores.chunk = chunk;
+  m.window_layers = chunked;
+}
+
+/// And queries of the others grow.
+void read_growth(ModelConfig& m, HubSettings& s) {
+  const std::int64_t every = s.size_or("floor_scale", usual_floor);
+  const double growth = s.positive("attn_scale", usual_growth);
+  if (!s.yes("attn_temperature_tuning", true) || !skips(m)) return;
+  m.scores.growth_every = every;
+  m.scores.growth = growth;
 }
 
 std::vector<int> layers_with_experts(int layers, HubSettings& s) {
@@ -54,7 +72,8 @@ bool is_every_nth(const std::vector<int>& layers, int n) {
 
 std::string_view no_such_router(const ModelConfig& m) {
   const ExpertsConfig& x = m.experts;
-  if (!x.weigh_input) return "norms without gains, with weights of what experts give";
+  if (!x.weigh_input)
+    return "chunks, queries that grow or norms without gains, with weights of what experts give";
   if (x.router.score != RouterScore::sigmoid || x.router.chosen != 1)
     return "weighed rows of others than one expert a token, chosen by sigmoids";
   if (x.router.expert_bias || x.router.groups > 0 || x.router.scaling != 1)
@@ -68,7 +87,8 @@ std::string_view no_such_router(const ModelConfig& m) {
 
 void read_llama4(ModelConfig& m, HubSettings& s) {
   s.must_be("attention_bias", false);
-  m.max_positions = longest(m, s);
+  read_chunks(m, s);
+  read_growth(m, s);
   m.qk_norm = m.qk_norm_plain = m.qk_norm_turning = s.yes("use_qk_norm", true);
   ExpertsConfig& x = m.experts;
   x.ffn_hidden = x.shared_hidden = s.size("intermediate_size", HubSettings::widest);
@@ -83,21 +103,27 @@ void read_llama4(ModelConfig& m, HubSettings& s) {
   if (std::ranges::count(x.layers, 1) == 0) x = {};
 }
 
-bool is_llama4(const ModelConfig& m) { return m.qk_norm_plain || m.experts.weigh_input; }
+bool is_llama4(const ModelConfig& m) {
+  return m.qk_norm_plain || m.experts.weigh_input || m.scores.chunk > 0 || m.scores.growth_every > 0;
+}
 
 std::string_view no_llama4(const ModelConfig& m) {
   if (m.positions != Positions::rotary)
-    return "norms without gains or weighed rows, without rotary positions";
+    return "chunks, queries that grow, norms without gains or weighed rows, without rotary positions";
   if (m.norm != NormKind::rms || !m.gated || m.norm_places != NormPlaces::before)
-    return "norms without gains or weighed rows, with other norms or MLPs than Llama's";
-  if (m.latent.on || m.delta.on || m.hybrid.on() || m.sink != Sink::none || has_window(m) || turns_a_part(m))
-    return "norms without gains or weighed rows, with other attention than Llama 4's";
+    return "chunks, queries that grow, norms without gains or weighed rows, with other norms or MLPs than "
+           "Llama's";
+  if (m.latent.on || m.delta.on || m.hybrid.on() || m.sink != Sink::none || has_window(m) ||
+      turns_a_part(m) || has_caps(m))
+    return "chunks, queries that grow, norms without gains or weighed rows, with other attention than Llama "
+           "4's";
   if (m.linear_bias || m.qkv_bias || has_multipliers(m))
-    return "norms without gains or weighed rows, with biases or multipliers";
+    return "chunks, queries that grow, norms without gains or weighed rows, with biases or multipliers";
   if (m.qk_norm && !m.qk_norm_plain) return "weighed rows, with norms that have gains";
   if (m.qk_norm_plain && !m.qk_norm_turning && skips(m))
     return "norms without gains in layers without rotary positions";
-  if (m.ahead.depths > 0) return "norms without gains or weighed rows, with further tokens";
+  if (m.ahead.depths > 0)
+    return "chunks, queries that grow, norms without gains or weighed rows, with further tokens";
   return m.experts.count > 0 ? no_such_router(m) : "";
 }
 
@@ -117,10 +143,16 @@ void write_llama4(ordered_json& out, const ModelConfig& m) {
     if (x.at(layer)) out["moe_layers"].push_back(layer);
   out["use_qk_norm"] = m.qk_norm_plain;
   out["attention_bias"] = false;
-  // What longer texts would have and weft does not compute.
-  const bool longer = m.max_positions >= usual_floor;
-  out["attention_chunk_size"] = longer ? ordered_json() : ordered_json(usual_chunk);
-  out["attn_temperature_tuning"] = !longer;
+  const ScoresConfig& scores = m.scores;
+  out["attention_chunk_size"] = scores.chunk > 0 ? ordered_json(scores.chunk) : ordered_json();
+  for (int layer = 0; layer < m.layers; ++layer) {
+    const bool chunked =
+        scores.chunk > 0 && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
+    out["layer_types"].push_back(chunked ? "chunked_attention" : "full_attention");
+  }
+  out["attn_temperature_tuning"] = scores.growth_every > 0;
+  out["floor_scale"] = scores.growth_every > 0 ? scores.growth_every : usual_floor;
+  out["attn_scale"] = scores.growth;
 }
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// Norms behind attention and MLPs or around them, and multipliers: OLMo 2 and 3, Exaone 4, Gemma 3, GLM-4,
-// Granite.
+// Norms behind attention and MLPs or around them, caps and multipliers: OLMo 2 and 3, Exaone 4, Gemma 2 and
+// 3, GLM-4, Granite.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -58,19 +58,21 @@ std::string_view no_exaone4(const ModelConfig& m) {
   return "";
 }
 
-std::string_view no_gemma3(const ModelConfig& m) {
+std::string_view no_later_gemma(const ModelConfig& m, GptType type) {
   if (m.qk_norm_whole) return "norms around layers, with norms of whole queries and keys";
-  if (skips(m)) return "norms around layers and of queries and keys, with layers without rotary positions";
+  if (skips(m)) return "norms around layers as Gemma's, with layers without rotary positions";
   if (m.activation != Activation::gelu)
-    return "norms around layers and of queries and keys, with another activation than gelu's tanh form";
+    return "norms around layers as Gemma's, with another activation than gelu's tanh form";
   if (!multiplies_as_gemma(m))
-    return "norms around layers and of queries and keys, without embeddings that are multiplied by the root "
-           "of "
-           "their width";
+    return "norms around layers as Gemma's, without embeddings that are multiplied by the root of their "
+           "width";
   if (score_divisor(m) == 0)
-    return "norms around layers and of queries and keys, with scores divided by the root of no whole number";
-  if (has_window(m) && !m.rotary.window_base && m.rotary.scaling != RotaryScaling::none)
-    return "norms around layers and of queries and keys, with angles that are stretched in all layers";
+    return "norms around layers as Gemma's, with scores divided by the root of no whole number";
+  if (type == GptType::gemma2 && m.rotary.window_base)
+    return "norms around layers as Gemma 2's, with angles of their own in some layers";
+  if (type == GptType::gemma3_text && has_window(m) && !m.rotary.window_base &&
+      m.rotary.scaling != RotaryScaling::none)
+    return "norms around layers as Gemma's, with angles that are stretched in all layers";
   return "";
 }
 
@@ -81,6 +83,8 @@ std::string_view no_glm4(const ModelConfig& m) {
 }
 
 }  // namespace
+
+bool has_caps(const ModelConfig& m) { return m.scores.cap > 0 || m.output_cap > 0; }
 
 bool multiplies_as_gemma(const ModelConfig& m) {
   return std::abs(m.embedding_multiplier - std::sqrt(double(m.hidden))) < 1e-6 * m.embedding_multiplier;
@@ -104,14 +108,17 @@ void drop_idle_angles(ModelConfig& m) {
 }
 
 GptType type_of_norms(const ModelConfig& m) {
-  if (m.norm_places == NormPlaces::around) return m.qk_norm ? GptType::gemma3_text : GptType::glm4;
+  if (m.norm_places == NormPlaces::around) {
+    if (m.qk_norm) return GptType::gemma3_text;
+    return has_caps(m) || m.embedding_multiplier != 1 ? GptType::gemma2 : GptType::glm4;
+  }
   if (!m.qk_norm_whole) return GptType::exaone4;
   return has_window(m) ? GptType::olmo3 : GptType::olmo2;
 }
 
 std::string_view no_norms_elsewhere(const ModelConfig& m) {
   const GptType type = type_of_norms(m);
-  const bool glm = type == GptType::glm4, gemma = type == GptType::gemma3_text;
+  const bool glm = type == GptType::glm4, gemma = is_later_gemma(type);
   if (m.positions != Positions::rotary) return "norms of what layers give, without rotary positions";
   if (m.norm != NormKind::rms) return "norms of what layers give, of another kind than RMS";
   if (!m.gated) return "norms of what layers give, with an MLP that is not gated";
@@ -125,7 +132,7 @@ std::string_view no_norms_elsewhere(const ModelConfig& m) {
   if (m.residual_multiplier != 1 || m.output_multiplier != 1 || (scales && !gemma))
     return "norms of what layers give, with multipliers";
   if (glm) return no_glm4(m);
-  if (gemma) return no_gemma3(m);
+  if (gemma) return no_later_gemma(m, type);
   return m.qk_norm_whole ? no_olmo(m) : no_exaone4(m);
 }
 
@@ -145,11 +152,14 @@ std::string_view no_granite(const ModelConfig& m) {
 }
 
 void write_hub_norms(ordered_json& out, const ModelConfig& m, GptType type) {
-  if (type == GptType::gemma3_text) {
+  if (is_later_gemma(type)) {
+    const auto cap = [](double of) { return of > 0 ? ordered_json(of) : ordered_json(); };
     out["query_pre_attn_scalar"] = score_divisor(m);
-    out["rope_local_base_freq"] = m.rotary.window_base.value_or(m.rotary.base);
-    for (const char* name : {"final_logit_softcapping", "attn_logit_softcapping"}) out[name] = nullptr;
+    out["final_logit_softcapping"] = cap(m.output_cap);
+    out["attn_logit_softcapping"] = cap(m.scores.cap);
   }
+  if (type == GptType::gemma3_text)
+    out["rope_local_base_freq"] = m.rotary.window_base.value_or(m.rotary.base);
   // Transformers 5 asks for them apart, and takes the older words, which are there too, for one of the two.
   if (type == GptType::olmo3) {
     ordered_json full =

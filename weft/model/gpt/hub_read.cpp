@@ -52,7 +52,7 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
 /// Of key groups, where nothing is said of them; 0: they are always said.
 int usual_groups(const ModelConfig& m, GptType type, const HubSettings& s) {
   if (type == GptType::glm4) return 2;
-  if (type == GptType::gemma3_text) return 4;
+  if (is_later_gemma(type)) return 4;
   if (type == GptType::smollm3) return s.says("num_key_value_heads") ? m.heads : 4;
   const bool all = type == GptType::llama || type == GptType::olmoe || type == GptType::phi3 ||
                    type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::granite;
@@ -61,7 +61,7 @@ int usual_groups(const ModelConfig& m, GptType type, const HubSettings& s) {
 
 /// Of a head's channels likewise; none: hidden / heads.
 std::optional<std::int64_t> usual_channels(GptType type) {
-  if (remembers(type) || type == GptType::gemma3_text) return 256;
+  if (remembers(type) || is_later_gemma(type)) return 256;
   if (type == GptType::glm4 || type == GptType::llama4_text) return 128;
   return std::nullopt;
 }
@@ -95,16 +95,22 @@ const char* width_word(GptType type) {
 
 /// What Gemma 3's config.json leaves out where pictures are seen too, the others' must say.
 void read_sizes(ModelConfig& m, GptType type, HubSettings& s) {
-  const bool gemma3 = type == GptType::gemma3_text;
+  const bool gemma2 = type == GptType::gemma2;
   const auto size = [&](const char* name, std::int64_t usual, std::int64_t greatest) {
-    return gemma3 ? s.size_or(name, usual, greatest) : s.size(name, greatest);
+    return is_later_gemma(type) ? s.size_or(name, usual, greatest) : s.size(name, greatest);
   };
   m.layers = int(size("num_hidden_layers", 26, HubSettings::most_layers));
   m.hidden = size("hidden_size", 2304, HubSettings::widest);
   m.heads = int(size("num_attention_heads", 8, HubSettings::most_heads));
   m.ffn_hidden = size(width_word(type), 9216, HubSettings::widest);
-  m.max_positions = size("max_position_embeddings", 131072, HubSettings::most);
-  if (gemma3) m.vocabulary = 262208;
+  m.max_positions = size("max_position_embeddings", gemma2 ? 8192 : 131072, HubSettings::most);
+  if (is_later_gemma(type)) m.vocabulary = gemma2 ? 256000 : 262208;
+}
+
+/// null: none.
+double cap_of(HubSettings& s, const char* name, double usual) {
+  if (s.says(name) && s.find(name) == nullptr) return 0;
+  return s.find(name) == nullptr ? usual : s.positive(name, 1);
 }
 
 void read_gemma(ModelConfig& m, GptType type, HubSettings& s) {
@@ -114,8 +120,10 @@ void read_gemma(ModelConfig& m, GptType type, HubSettings& s) {
   m.norm_centered_gain = true;
   m.embedding_multiplier = std::sqrt(double(m.hidden));
   s.must_be("use_bidirectional_attention", false);
-  if (type != GptType::gemma3_text) return;
+  if (!is_later_gemma(type)) return;
   (void)s.find("cache_implementation");
+  m.scores.cap = cap_of(s, "attn_logit_softcapping", type == GptType::gemma2 ? 50 : 0);
+  m.output_cap = cap_of(s, "final_logit_softcapping", type == GptType::gemma2 ? 30 : 0);
   const std::int64_t scalar = s.size_or("query_pre_attn_scalar", 256);
   if (scalar != m.channels) m.softmax_scale = 1 / std::sqrt(double(scalar));
 }

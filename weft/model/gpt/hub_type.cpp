@@ -89,6 +89,8 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (stretches_pairs(m) && !is_phi3(m))
     return "angles that are stretched pair by pair, in a model that is not as Phi-3";
   if (is_llama4(m)) return no_llama4(m);
+  if (has_caps(m) && m.norm_places != NormPlaces::around)
+    return "caps of scores or logits, without norms around layers";
   if (m.norm_places != NormPlaces::before) return no_norms_elsewhere(m);
   if (m.rotary.window_base) return "angles of their own in layers that look through a window";
   if (const auto reason = no_such_turning(m); !reason.empty()) return reason;

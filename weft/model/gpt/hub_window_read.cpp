@@ -17,12 +17,14 @@ std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
 std::int64_t usual_width(GptType type, const HubSettings& s) {
   if (type == GptType::gpt_oss) return 128;
   if (type == GptType::phi3 || type == GptType::mixtral || type == GptType::smollm3) return 0;
-  const bool may_be_null = type == GptType::mistral || type == GptType::exaone4 || turns_by_layer(type);
+  const bool may_be_null =
+      type == GptType::mistral || type == GptType::exaone4 || type == GptType::gemma2 || turns_by_layer(type);
   return may_be_null && s.says("sliding_window") ? 0 : 4096;
 }
 
 bool is_switched_on(GptType type, HubSettings& s) {
-  if (slides_everywhere(type) || type == GptType::gpt_oss || type == GptType::exaone4 || turns_by_layer(type))
+  if (slides_everywhere(type) || type == GptType::gpt_oss || type == GptType::exaone4 ||
+      type == GptType::gemma2 || turns_by_layer(type))
     return true;
   return s.yes("use_sliding_window", false);
 }
@@ -44,9 +46,9 @@ std::vector<int> usual_layers(const ModelConfig& m, GptType type, HubSettings& s
   const std::int64_t full = s.size_or("max_window_layers", 28);
   std::vector<int> out;
   for (int layer = 0; layer < m.layers; ++layer)
-    out.push_back(type == GptType::gpt_oss   ? layer % 2 == 0
-                  : type == GptType::smollm3 ? !turns_in(m.rotary, layer)
-                                             : layer >= full);
+    out.push_back(type == GptType::gpt_oss || type == GptType::gemma2 ? layer % 2 == 0
+                  : type == GptType::smollm3                          ? !turns_in(m.rotary, layer)
+                                                                      : layer >= full);
   return out;
 }
 

@@ -50,7 +50,8 @@ void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
   if (type == GptType::mistral) out["sliding_window"] = m.window;
   if (type == GptType::mixtral || type == GptType::phi3)
     out["sliding_window"] = has_window(m) ? ordered_json(m.window) : ordered_json();
-  const bool unasked = type == GptType::gpt_oss || type == GptType::exaone4 || turns_by_layer(type);
+  const bool unasked =
+      type == GptType::gpt_oss || type == GptType::exaone4 || type == GptType::gemma2 || turns_by_layer(type);
   if (!slides_by_layer(type)) return;
   const bool on = has_window(m);
   if (!unasked) out["use_sliding_window"] = on;
@@ -73,7 +74,7 @@ void add_biases(ordered_json& out, const ModelConfig& m, GptType type) {
   if (both) out["mlp_bias"] = m.linear_bias;
   if (type == GptType::glm4_moe || type == GptType::glm4)
     out["attention_bias"] = m.qkv_bias;
-  else if (both || type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::gemma3_text ||
+  else if (both || type == GptType::olmo2 || type == GptType::olmo3 || is_later_gemma(type) ||
            type == GptType::qwen3 || type == GptType::gemma || type == GptType::qwen3_moe ||
            type == GptType::olmoe || type == GptType::gpt_oss || is_deepseek(type) || remembers(type))
     out["attention_bias"] = m.linear_bias;
