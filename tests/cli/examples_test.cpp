@@ -38,6 +38,7 @@ const std::map<std::string, std::int64_t> published = {
     {"smollm3_3b", 3'075'098'624},
     {"olmo3_7b", 7'298'011'136},
     {"gemma3_1b", 999'885'952},
+    {"gemma2_2b", 2'614'341'888},
     {"granite3.1_8b", 8'170'848'256},
     {"llama4_scout", 107'769'861'120},
     // With the biases that choose experts.

@@ -94,7 +94,14 @@ class Lottery {
       m.rotary.window_base = 50;
     }
     m.experts.weigh_input = m.experts.count > 0 && m.experts.latent == 0 && later_() % 2 == 0;
+    if (m.kind == "gpt") change_scores(m);
     return drawn;
+  }
+  void change_scores(ModelConfig& m) {
+    if (later_() % 3 == 0) m.scores.cap = 0.5;
+    if (later_() % 3 == 0) m.output_cap = 1;
+    if (later_() % 2 == 0 && m.window == 0 && m.token_drop.layers.empty()) m.scores.chunk = 3;
+    if (later_() % 2 == 0 && m.positions != Positions::rotary && !m.latent.on) m.scores.growth_every = 2;
   }
   /// Some layers do in place of attention. Their keys are normed too: number 17 had norms of 9.7 and 10.3 in
   /// bf16.

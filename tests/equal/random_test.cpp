@@ -59,6 +59,9 @@ void see_norms(std::set<std::string>& seen, const ModelConfig& model) {
   if (model.qk_norm_plain) seen.insert("norms without gains");
   if (model.qk_norm_whole) seen.insert("norms of all heads");
   if (model.experts.weigh_input) seen.insert("weighed rows");
+  if (model.scores.cap > 0) seen.insert("caps");
+  if (model.scores.chunk > 0) seen.insert("chunks");
+  if (model.scores.growth_every > 0) seen.insert("queries that grow");
 }
 
 /// How its family is cut.
@@ -87,7 +90,7 @@ std::set<std::string> everything() {
       "global_aux_loss alone,sinkhorn alone,zero 1,zero 2,zero 3,zero 1 of a cut model,"
       "zero 2 of a cut model,zero 3 of a cut model,state spaces,exact state spaces,"
       "norms around,norms behind,windows that turn otherwise,norms without gains,norms of all heads,weighed "
-      "rows",
+      "rows,caps,chunks,queries that grow",
       ',');
   return {all.begin(), all.end()};
 }
