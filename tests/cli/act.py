@@ -166,7 +166,7 @@ PAIRS = {
     "lamb-no-bias-correction": (LAMB, True, UNSET), "lamb-eps-inside-sqrt": (LAMB | {"adam-eps": "0.1"}, True, UNSET),
     "muon-momentum": (MUON, "0.9", "0.5"), "muon-use-nesterov": (MUON, True, UNSET), "muon-nesterov": (MUON, True, UNSET), "muon-no-split-qkv": (MUON, True, UNSET),
     "muon-scale-mode": (MUON, "spectral", "unit_rms_norm"), "muon-extra-scale-factor": (MUON, "1", "0.2"), "muon-tp-mode": (MUON | TP2, "blockwise", "duplicated"),
-    "muon-fp32-matmul-prec": (MUON, "medium", "highest"), "muon-num-ns-steps": (MUON, "5", "10"), "muon-coefficient-type": (MUON, "quintic", "simple"),
+    "muon-scalar-optimizer": (MUON, "adam", "lion"), "muon-fp32-matmul-prec": (MUON, "medium", "highest"), "muon-num-ns-steps": (MUON, "5", "10"), "muon-coefficient-type": (MUON, "quintic", "simple"),
     "exp-avg-dtype": (NARROW, "fp32", "fp8"), "exp-avg-sq-dtype": (NARROW, "fp32", "bf16"), "use-precision-aware-optimizer": ({"exp-avg-dtype": "bf16"}, True, UNSET),
     "sgd-momentum": ({"optimizer": "sgd"}, "0.9", "0.1"), "loss-scale": (F16, "8", "1024"), "initial-loss-scale": (F16, "8", "1024"),
     "min-loss-scale": (F16 | {"initial-loss-scale": "1e30", "hysteresis": "1"}, "9e29", "1"),
@@ -295,7 +295,7 @@ SAME_NUMBERS = "its effect is on who computes what and when, and the numbers are
 REASONS = {
     **dict.fromkeys(("moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device",
                      "main-params-dtype", "megatron-fsdp-main-params-dtype", "spec",
-                     "outer-dp-sharding-strategy", "data-impl", "non-persistent-ckpt-type", "exit-signal", "muon-scalar-optimizer",
+                     "outer-dp-sharding-strategy", "data-impl", "non-persistent-ckpt-type", "exit-signal",
                      "moe-dispatch-fwd-dtype", "moe-combine-bwd-dtype", "mid-level-dataset-surplus"), NOTHING_ELSE),
     **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),
     **dict.fromkeys(("zero-reduce-bucket-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "overlap-moe-expert-parallel-comm",

@@ -194,6 +194,7 @@ TEST(SteadyStep, of_every_optimizer_asks_for_no_memory) {
   }
 }
 
+      {.kind = OptimizerKind::muon, .muon = {.others = MuonOthers::lion}},
 // What layers need for a moment comes from the pool and goes back to it.
 TEST(SteadyStep, of_ranks_that_cut_gradients_and_weights_asks_the_system_for_no_memory) {
   for (const int zero : {2, 3})
