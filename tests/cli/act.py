@@ -299,7 +299,7 @@ REASONS = {
                      "moe-dispatch-fwd-dtype", "moe-combine-bwd-dtype", "mid-level-dataset-surplus"), NOTHING_ELSE),
     **dict.fromkeys(("exit-on-missing-checkpoint", "log-learning-rate-to-tensorboard", "log-loss-scale-to-tensorboard"), AS_IT_IS),
     **dict.fromkeys(("zero-reduce-bucket-size", "ddp-num-buckets", "ddp-bucket-size", "overlap-grad-reduce", "overlap-moe-expert-parallel-comm",
-                     "delay-wgrad-compute"), SAME_NUMBERS),
+                     "delay-wgrad-compute", "distribute-saved-activations", "partition-activations"), SAME_NUMBERS),
     **dict.fromkeys(("cuda-graph-impl", "enable-cuda-graph", "external-cuda-graph"),
                     "launches of a GPU, whose numbers are the same: tests/cli/gpu_train_test.cpp"),
     "by-warpgroups": "kernels of a GPU: tests/cli/gpu_train_test.cpp, tests/backend/cuda_conformance.cpp",

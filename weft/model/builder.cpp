@@ -164,6 +164,11 @@ bool Builder::recomputes(RecomputeModule module) const {
          std::find(chosen.modules.begin(), chosen.modules.end(), module) != chosen.modules.end();
 }
 
+std::optional<TensorParallel> Builder::keepers() const {
+  if (!config_.recompute.cut || tp_.size() == 1 || tp_.sequence_cut()) return std::nullopt;
+  return tp_;
+}
+
 // ---- layers
 namespace {
 
@@ -257,7 +262,7 @@ void Builder::add_blocks(Stage& stage, int from, int to, const MakeBlock& make) 
     std::vector<std::unique_ptr<Layer>> together;
     for (int k = i; k < std::min(i + run, to); ++k) together.push_back(make(k));
     if (full && (uniform || i - part_.first_layer < recompute.layers))
-      stage.layers.push_back(std::make_unique<weft::RecomputeLayers>(std::move(together)));
+      stage.layers.push_back(std::make_unique<weft::RecomputeLayers>(std::move(together), keepers()));
     else
       for (auto& layer : together) stage.layers.push_back(std::move(layer));
   }

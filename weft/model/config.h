@@ -92,6 +92,7 @@ struct RecomputeConfig {
       RecomputeMethod::uniform;  // full: chunks of `layers`, or the first `layers` of each stage
   int layers = 1;
   std::vector<RecomputeModule> modules;  // selective
+  bool cut = false;                      // full: tensor-parallel ranks keep a part each of what all would
 };
 
 /// A decoder's shape. Zero in a size marked "0:" means it follows from the others; complete() fills it in.
@@ -217,6 +218,7 @@ void describe(Visitor& v, RecomputeConfig& c) {
     legal::size);
   v("modules", c.modules, OnResume::sums, "selective: which parts of a block");
 }
+  v("cut", c.cut, OnResume::free, "full: tensor-parallel ranks keep a part each of the inputs that are kept");
 
 template <class Visitor>
 void describe(Visitor& v, LayerDrop& c) {

@@ -15,6 +15,11 @@ inline bool never_saves(const TrainConfig& c) { return c.checkpoint.save.empty()
 inline bool never_loads(const TrainConfig& c) {
   return c.checkpoint.load.empty() && c.checkpoint.pretrained.empty();
 }
+inline bool no_layer_again(const TrainConfig& c) { return c.model.recompute.what != Recompute::full; }
+inline bool in_f32(const TrainConfig& c) { return c.model.precision == Precision::f32; }
+/// Inputs of layers that are computed again: of one tensor-parallel rank, or of ranks that cut them anyway.
+inline bool keeps_alone(const TrainConfig& c) { return !no_layer_again(c) && c.parallel.tp == 1; }
+inline bool keeps_parts(const TrainConfig& c) { return !no_layer_again(c) && c.parallel.sequence; }
 inline bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd; }
 inline Samples::Of samples_of(const TrainConfig& c) { return kind_of(c.model).samples(c.model).of; }
 inline bool no_hidden_words(const TrainConfig& c) { return samples_of(c) == Samples::Of::documents; }
