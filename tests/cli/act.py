@@ -95,7 +95,7 @@ PAIRS = {
     "openai-gelu": ({"disable-bias-linear": None}, True, UNSET), "no-bias-gelu-fusion": ({}, True, UNSET),
     "disable-bias-linear": ({}, True, UNSET), "add-qkv-bias": ({"disable-bias-linear": None}, True, UNSET),
     "untie-embeddings-and-output-weights": ({}, True, UNSET), "embedding-multiplier": ({}, "1", "2"), "attention-dropout": ({}, "0", "0.2"),
-    "qk-l2-norm": ({}, True, UNSET), "qk-l2-norm-turning": (ROPE | {"qk-l2-norm": None, "no-rope-freq": "2"}, True, UNSET), "norm-places": ({}, "around", "behind"), "residual-multiplier": ({}, "1", "0.5"),
+    "qk-l2-norm": ({}, True, UNSET), "qk-l2-norm-turning": (ROPE | {"qk-l2-norm": None, "no-rope-freq": "2"}, True, UNSET), "norm-places": ({}, "around", "behind"), "residual-multiplier": ({}, "1", "0.5"), "fp32-residual-connection": ({"bf16": None}, True, UNSET),
     "longrope-short-factors": (LONGROPE | {"longrope-original-max-position-embeddings": "16"}, ["1", "1", "1", "1"], ["1", "2", "3", "4"]),
     "longrope-long-factors": (LONGROPE, ["1", "1", "1", "1"], ["1", "2", "3", "4"]),
     "longrope-original-max-position-embeddings": (LONGROPE, "8", "16"), "rotary-window-base": (ROPE | {"window-size": "3,0"}, "100", UNSET), "hidden-dropout": ({}, "0", "0.2"), "softmax-scale": ({}, "0.1", "3"), "window-size": ({}, "3,0", "8,0"),

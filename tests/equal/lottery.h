@@ -94,6 +94,7 @@ class Lottery {
       m.rotary.window_base = 50;
     }
     m.experts.weigh_input = m.experts.count > 0 && m.experts.latent == 0 && later_() % 2 == 0;
+    m.residual_in_f32 = m.precision != Precision::f32 && later_() % 2 == 0;
     return drawn;
   }
   /// Some layers do in place of attention. Their keys are normed too: number 17 had norms of 9.7 and 10.3 in

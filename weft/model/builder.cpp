@@ -234,6 +234,7 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
           .multiplier = float(config_.residual_multiplier),
           .recompute_norms = recomputes(RecomputeModule::norm),
           .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
+          .inner = config_.residual_in_f32 ? std::optional(compute_type(config_.precision)) : std::nullopt,
           .drop = layer < config_.layers ? config_.layer_drop : LayerDrop(),  // further tokens' are kept
           .place = {layer, config_.layers},
           .side = looks.side,

@@ -32,6 +32,11 @@ inline bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling 
 inline bool not_gated(const TrainConfig& c) { return !c.model.gated; }
 inline bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
 inline bool not_llama3(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::llama3; }
+inline bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
+/// Where all is Lion's but what is Muon's.
+inline bool muon_beside_lion(const TrainConfig& c) {
+  return !no_muon(c) && c.optimizer.muon.others == MuonOthers::lion;
+}
 inline bool no_moments(const TrainConfig& c) {
   return c.optimizer.kind == OptimizerKind::sgd || c.optimizer.kind == OptimizerKind::lion ||
          muon_beside_lion(c);
@@ -40,11 +45,6 @@ inline bool no_lion(const TrainConfig& c) {
   return c.optimizer.kind != OptimizerKind::lion && !muon_beside_lion(c);
 }
 inline bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
-inline bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
-/// Where all is Lion's but what is Muon's.
-inline bool muon_beside_lion(const TrainConfig& c) {
-  return !no_muon(c) && c.optimizer.muon.others == MuonOthers::lion;
-}
 inline bool no_onebit_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::onebitlamb; }
 inline bool no_trust(const TrainConfig& c) { return no_lamb(c) && no_onebit_lamb(c); }
 inline bool no_zero_one(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::zerooneadam; }
