@@ -212,7 +212,7 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   const Tensor dgain = lines(grads.dgain), dbias = lines(grads.dbias);
   const auto floats = [](const Tensor& t) { return elements<float>(t); };
   const NormBackward job{.dx = rows_of(grads.dx),
-                         .rounded = grads.rounded ? rows_of(grads.rounded) : Rows{},
+                         .rounded = rows_of(grads.rounded),
                          .dy = rows_of(dy),
                          .residual = rows_of(residual),
                          .x = x,
