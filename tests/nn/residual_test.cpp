@@ -39,6 +39,11 @@ std::vector<Case> cases() {
           {"norms_behind", tiny_olmo()},
           {"norms_behind_and_dropout", changed(tiny_olmo(), [](auto& c) { c.hidden_dropout = 0.2; })},
           {"sums_of_norms", changed(tiny_gpt2(), [](auto& c) { c.residual_after_norm = true; })},
+          {"some_tokens",
+           changed(tiny_llama(),
+                   [](auto& c) {
+                     c.token_drop = {.layers = {0, 1}, .least = 4, .most = 4, .steps = 1, .multiple = 1};
+                   })},
           {"layers_of_one_thing_each", tiny_hybrid("M*-")},
           {"further_tokens", tiny_ahead(tiny_gpt2())},
           {"further_tokens_norms_behind", tiny_ahead(tiny_olmo())},
