@@ -27,6 +27,21 @@ TEST_P(Conformance, normalizes_many_long_rows) {
     });
 }
 
+TEST_P(Conformance, rounds_the_gradient_of_long_rows_once_more) {
+  for (const std::int64_t h : {2056, 32776})
+    same([&](Desk& desk) {
+      const Tensor x = desk.normal({3, 1, h}), dx = desk.normal({3, 1, h}),
+                   gain = desk.normal({h}, Dtype::bf16);
+      const Tensor dy = desk.normal({3, 1, h}, Dtype::bf16);
+      const NormStats stats{{}, desk.blank({3, 1})};
+      const NormArgs how{.kind = NormKind::rms};
+      desk.kernels().norm(desk.blank({3, 1, h}, Dtype::bf16), stats, x, {gain, {}}, how);
+      desk.kernels().norm_backward({dx, desk.normal({h}), {}, dy}, dy, dx, {x, stats, gain}, how);
+      desk.result("dx", dx, close(Dtype::f32, 128, 8));
+      desk.result("rounded", dy, {2 * rounding(Dtype::bf16), 1e-6});
+    });
+}
+
 TEST_P(Conformance, adds_drops_and_normalizes_rows_that_no_block_holds) {
   for (const Dtype dtype : floats)
     for (const NormKind kind : {NormKind::layer, NormKind::rms})

@@ -117,20 +117,43 @@ TEST_P(Conformance, adds_drops_and_normalizes_in_one_pass) {
 
 TEST_P(Conformance, keeps_a_residual_stream_in_f32) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms})
-    same([&](Desk& desk) {
-      const Case c{4, 2, 70, kind, Dtype::bf16, false};
-      const NormWeights w = weights(desk, c);
-      const SumNormIn in{desk.normal({4, 2, 70}, c.dtype), {}, desk.normal({4, 2, 70}), {}};
-      const SumNormOut out{desk.blank({4, 2, 70}), desk.blank({4, 2, 70}, c.dtype), stats(desk, c)};
-      desk.kernels().sum_norm(out, in, w, args(c));
-      desk.result("sum", out.sum, close(Dtype::f32));
-      desk.result("y", out.y, close(c.dtype, 64, 4));
-      const Tensor dx = desk.blank({4, 2, 70});
-      const Tensor dy = desk.normal({4, 2, 70}, c.dtype);
-      desk.kernels().norm_backward({dx, {}, {}}, dy, desk.normal({4, 2, 70}), {out.sum, out.stats, w.gain},
-                                   args(c));
-      desk.result("dx", dx, close(Dtype::f32, 128, 8));
-    });
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
+      same([&](Desk& desk) {
+        const Case c{4, 2, 70, kind, dtype, false};
+        const NormWeights w = weights(desk, c);
+        const SumNormIn in{desk.normal({4, 2, 70}, c.dtype), {}, desk.normal({4, 2, 70}), {}};
+        const SumNormOut out{desk.blank({4, 2, 70}), desk.blank({4, 2, 70}, c.dtype), stats(desk, c)};
+        desk.kernels().sum_norm(out, in, w, args(c));
+        desk.result("sum", out.sum, close(Dtype::f32));
+        desk.result("y", out.y, close(c.dtype, 64, 4));
+        const Tensor dx = desk.blank({4, 2, 70});
+        const Tensor dy = desk.normal({4, 2, 70}, c.dtype);
+        desk.kernels().norm_backward({dx, {}, {}}, dy, desk.normal({4, 2, 70}), {out.sum, out.stats, w.gain},
+                                     args(c));
+        desk.result("dx", dx, close(Dtype::f32, 128, 8));
+      });
+}
+
+// Rounded in the place of what it is made of, by pieces too.
+TEST_P(Conformance, rounds_the_gradient_of_a_residual_stream_once_more) {
+  for (const std::int64_t h : {5, 70, 769})
+    for (const bool in_pieces : {false, true})
+      for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
+        same_however_it_lies([&](Desk& desk) {
+          const Case c{6, 2, h, NormKind::layer, dtype, false};
+          const NormWeights w = weights(desk, c);
+          const Tensor x = desk.normal({6, 2, h}), dx = desk.normal({6, 2, h});
+          const Tensor dy = desk.normal({6, 2, h}, dtype);
+          const NormStats kept = stats(desk, c);
+          desk.kernels().norm(desk.blank({6, 2, h}, dtype), kept, x, w, args(c));
+          const Shape sums = in_pieces ? Shape{3, h} : Shape{h};
+          const NormGrads grads{dx, desk.normal(sums), desk.normal(sums), dy};
+          desk.kernels().norm_backward(grads, dy, dx, {x, kept, w.gain}, args(c));
+          desk.result("dx", dx, close(Dtype::f32, 128, 8));
+          // Of two right answers one may round to the neighbour.
+          desk.result("rounded", dy, {2 * rounding(dtype), 1e-6});
+          desk.result("dgain", grads.dgain, close(Dtype::f32, 128, 4));
+        });
 }
 
 TEST_P(Conformance, scales_rows_and_multiplies_rows_with_rows) {

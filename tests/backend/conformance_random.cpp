@@ -50,6 +50,22 @@ TEST_P(Conformance, adds_bias_drops_and_adds_the_residual) {
         });
 }
 
+TEST_P(Conformance, drops_and_adds_beside_a_residual_stream_in_f32) {
+  for (const Shape& shape : shapes)
+    for (const float probability : {0.0F, 0.3F})
+      same_however_it_lies([&](Desk& desk) {
+        const Tensor x = desk.normal(shape, Dtype::bf16), residual = desk.normal(shape);
+        const Tensor bias = desk.normal({shape[2]}, Dtype::bf16);
+        desk.lay(Lay::contiguous);
+        const DropoutArgs how = dropped(desk, probability, shape);
+        const Tensor sum = desk.blank(shape), dx = desk.blank(shape, Dtype::bf16);
+        desk.kernels().bias_dropout_add(sum, x, bias, residual, how);
+        desk.result("sum", sum, close(Dtype::f32, 8));
+        desk.kernels().dropout(dx, residual, how);
+        desk.result("dropped", dx, close(Dtype::bf16));
+      });
+}
+
 TEST_P(Conformance, draws_the_same_weights) {
   const RandomBlock block{.at = {.seed = 2, .layer = 8}, .row = 3, .column = 5, .columns = 100};
   for (const Dtype dtype : floats)

@@ -94,6 +94,13 @@ TEST(Idle, flags_of_the_model_wait_for_its_form) {
       Case{"--token-drop-min-tokens 4 --token-drop-steps 4 --token-drop-max-tokens 8 --token-drop-multiple 2",
            "--token-drop-min-tokens, --token-drop-max-tokens, --token-drop-steps, --token-drop-multiple",
            "only --token-drop-layers lets tokens pass layers by"},
+      Case{"--distribute-saved-activations", "--distribute-saved-activations",
+           "only --recompute-granularity full recomputes layers"},
+      Case{"--recompute-granularity full --recompute-method uniform --distribute-saved-activations",
+           "--distribute-saved-activations",
+           "only --tensor-model-parallel-size has ranks that would keep the same"},
+      Case{"--fp32-residual-connection", "--fp32-residual-connection",
+           "only --bf16 and --fp16 store anything in fewer bits"},
       Case{"--layer-drop-gamma 0.1", "--layer-drop-gamma",
            "only --layer-drop-theta below 1 leaves layers out"},
       Case{"--padded-vocab-size 1000 --make-vocab-size-divisible-by 64", "--make-vocab-size-divisible-by",
@@ -108,6 +115,28 @@ TEST(Idle, no_warm_up_is_needed_to_start_as_deepspeed_does) {
       << R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-4, "cycle_max_lr": 1e-3}}})";
   EXPECT_THAT(said("--deepspeed --deepspeed_config " + file),
               ::testing::Not(::testing::HasSubstr("only a warm-up starts there")));
+}
+
+TEST(Idle, what_is_cut_anyway_is_not_cut_again) {
+  const std::string words =
+      "--recompute-granularity full --recompute-method uniform --distribute-saved-activations "
+      "--tensor-model-parallel-size 2";
+  EXPECT_EQ(said(words, 2), "");
+  EXPECT_EQ(said(words + " --sequence-parallel", 2),
+            "no effect here: --distribute-saved-activations (--sequence-parallel cuts all that is kept)");
+}
+
+TEST(Idle, flags_of_lion_and_adam_wait_for_their_weights) {
+  const std::string_view lion = "only Lion reads it: --optimizer lion, or --muon-scalar-optimizer lion";
+  expect_said(std::array{
+      Case{"--lion-beta1 0.8", "--lion-beta1", lion},
+      Case{"--optimizer muon --lion-beta2 0.8", "--lion-beta2", lion},
+      Case{"--muon-scalar-optimizer lion", "--muon-scalar-optimizer", "only --optimizer muon reads it"},
+      Case{"--optimizer muon --muon-scalar-optimizer lion --adam-beta1 0.8 --adam-eps 1e-6",
+           "--adam-beta1, --adam-eps", "sgd and Lion have no second moment"},
+  });
+  EXPECT_EQ(said("--optimizer muon --muon-scalar-optimizer lion --lion-beta1 0.8"), "");
+  EXPECT_EQ(said("--bf16 --fp32-residual-connection"), "");
 }
 
 TEST(Idle, flags_of_schedules_wait_for_what_changes) {

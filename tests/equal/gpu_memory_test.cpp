@@ -19,6 +19,7 @@ struct Case {
   std::int64_t channels = 0;  // where they are not the family's
   double capacity = 0;        // of experts, which then have biases, too
   bool filled = false;        // up to it
+  bool residual_in_f32 = false;
 };
 
 std::vector<Case> cases() {
@@ -41,6 +42,8 @@ std::vector<Case> cases() {
           {"mixture", f32, 0, 1, true},
           {"mixture", bf16, 0, 1, true},
           {"bert", bf16, 64},
+          {"gpt2", bf16, 0, 0, false, true},
+          {"olmo", bf16, 0, 0, false, true},
           {"t5", f32},
           {"t5", bf16, 64}};
 }
@@ -50,6 +53,7 @@ std::string parted(const Case& c, bool exact, int capability) {
   const emulated::CardsHere cards({.capability = capability});
   ModelConfig config = shape_of(c.name);
   config.precision = c.precision;
+  config.residual_in_f32 = c.residual_in_f32;
   if (c.channels > 0) config.channels = c.channels;
   if (c.capacity > 0) {
     config.experts.router.capacity = c.capacity;

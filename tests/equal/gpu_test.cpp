@@ -81,6 +81,19 @@ TEST(StepsOnTheGpu, wide_heads_are_those_of_the_processor_in_every_precision) {
   }
 }
 
+TEST(StepsOnTheGpu, residual_streams_in_f32_are_those_of_the_processor) {
+  for (const char* name : {"gpt2", "olmo"})
+    for (const double dropout : {0.0, 0.1}) {
+      SCOPED_TRACE(text(name, " ", dropout));
+      ModelConfig config = shape_of(name);
+      config.precision = Precision::bf16;
+      config.residual_in_f32 = true;
+      config.hidden_dropout = dropout;
+      const Cut cut{{.tp = 2, .dp = 1, .sequence = true}, 4};
+      expect_the_processors(config, cut, rounding_of(config, cut));
+    }
+}
+
 // Experts, latents, and masks of encoders and of two stacks.
 TEST(StepsOnTheGpu, other_families_and_layers_are_those_of_the_processor) {
   for (const char* name : {"mixture", "latent", "bert", "t5"}) {

@@ -94,6 +94,7 @@ class Lottery {
       m.rotary.window_base = 50;
     }
     m.experts.weigh_input = m.experts.count > 0 && m.experts.latent == 0 && later_() % 2 == 0;
+    m.residual_in_f32 = m.precision != Precision::f32 && later_() % 2 == 0;
     if (m.kind == "gpt") change_scores(m);
     return drawn;
   }

@@ -20,6 +20,7 @@ const Named all_optimizers[] = {
     {"lion", {.kind = OptimizerKind::lion}},
     {"lamb", {.kind = OptimizerKind::lamb}},
     {"muon", {.kind = OptimizerKind::muon, .muon = {.nesterov = true, .ranks = MuonRanks::duplicated}}},
+    {"muon_and_lion", {.kind = OptimizerKind::muon, .muon = {.others = MuonOthers::lion}}},
     {"adam_in_16_bits",
      {.any_moment_type = true, .first_moment = MomentType::bf16, .second_moment = MomentType::fp16}},
     {"adam_in_8_bits",

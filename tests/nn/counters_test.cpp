@@ -26,6 +26,11 @@ Case with(std::string name, ModelConfig config, const std::function<void(ModelCo
   return {std::move(name), config};
 }
 
+void in_bf16_beside_f32(ModelConfig& config) {
+  config.precision = Precision::bf16;
+  config.residual_in_f32 = true;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> out = {
       with("gpt2", tiny_gpt2()),
@@ -77,6 +82,28 @@ std::vector<Case> cases() {
   return out;
 }
 
+std::vector<Case> residuals_in_f32() {
+  return {
+      with("residual_in_f32", tiny_gpt2(), in_bf16_beside_f32),
+      with("residual_in_f32_and_dropout", tiny_llama(),
+           [](auto& c) {
+             in_bf16_beside_f32(c);
+             c.hidden_dropout = 0.2;
+           }),
+      with("residual_in_f32_and_norms_behind", tiny_llama(),
+           [](auto& c) {
+             in_bf16_beside_f32(c);
+             c.norm_places = NormPlaces::behind;
+           }),
+      with("residual_in_f32_of_norms", tiny_t5(),
+           [](auto& c) {
+             in_bf16_beside_f32(c);
+             c.residual_after_norm = true;
+           }),
+      with("residual_in_f32_and_further_tokens", tiny_ahead(tiny_gpt2()), in_bf16_beside_f32),
+  };
+}
+
 struct Meters {
   MemoryMeter memory;
   WorkMeter work;
@@ -106,6 +133,9 @@ TEST_P(Counters, are_those_of_the_device_that_computes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Counters, ::testing::ValuesIn(cases()),
+                         [](const auto& model) { return model.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Residuals, Counters, ::testing::ValuesIn(residuals_in_f32()),
                          [](const auto& model) { return model.param.name; });
 
 // What takes time is found where it is spent, and looking changes no bit.

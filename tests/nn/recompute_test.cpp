@@ -99,5 +99,18 @@ TEST_P(RecomputeOf, changes_no_bit_and_keeps_less) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, RecomputeOf, ::testing::Values(tiny_gpt2(), tiny_bert(), tiny_t5()),
+namespace {
+
+/// What is kept is f32, and what reads it is not.
+ModelConfig beside_f32(ModelConfig config) {
+  config.precision = Precision::bf16;
+  config.residual_in_f32 = true;
+  return config;
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Families, RecomputeOf,
+                         ::testing::Values(tiny_gpt2(), tiny_bert(), tiny_t5(), beside_f32(tiny_gpt2()),
+                                           beside_f32(tiny_t5())),
                          [](const auto& of) { return of.param.kind + std::to_string(of.index); });

@@ -142,6 +142,11 @@ TEST_F(Norm, says_what_does_not_fit) {
               (void)testing::norm_backward(x, random({3, 4}), {x, out.stats, w.gain}, {}, {});
             }),
             "norm_backward: residual is [3, 4], not [2, 4]");
+  EXPECT_EQ(
+      refused([&] {
+        ops::norm_backward_into({random({2, 4}), {}, {}, random({3, 4})}, x, {}, {x, out.stats, w.gain}, {});
+      }),
+      "norm_backward: rounded is [3, 4], not [2, 4]");
   EXPECT_EQ(refused([&] { (void)ops::scale_rows(x, random({3})); }), "scale_rows: factor is [3], not [2]");
   EXPECT_EQ(refused([&] { (void)ops::dot_rows(x, random({2, 3})); }), "dot_rows: b is [2, 3], not [2, 4]");
 }

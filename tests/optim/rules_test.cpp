@@ -107,6 +107,21 @@ TEST(Rules, that_follow_betas_take_those_of_the_step) {
   }
 }
 
+TEST(Muon, leaves_vectors_to_adam_or_to_lion) {
+  const auto steps = [](OptimizerKind kind, MuonOthers others) {
+    OneTensor ours({60}, drawn(60, 0),
+                   {.kind = kind, .lion = {.beta1 = 0.8, .beta2 = 0.7}, .muon = {.others = others}});
+    for (int t = 1; t <= 3; ++t)
+      ours.step(drawn(60, std::uint64_t(t)),
+                {.rate = 0.01, .ends_rate = 0.01, .decay = 0.1, .grad_scale = 0.5});
+    return std::pair(ours.weight(), ours.state(".momentum"));
+  };
+  const auto beside_lion = steps(OptimizerKind::muon, MuonOthers::lion);
+  EXPECT_EQ(beside_lion, steps(OptimizerKind::lion, MuonOthers::adam));
+  EXPECT_EQ(steps(OptimizerKind::muon, MuonOthers::adam).first,
+            steps(OptimizerKind::adam, MuonOthers::adam).first);
+}
+
 TEST(Rules, say_what_they_keep) {
   const auto kept = [](const OptimizerConfig& config) {
     double bytes = 0;

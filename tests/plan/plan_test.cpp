@@ -105,6 +105,35 @@ TEST(Plan, says_volumes_in_their_types) {
               0.01 * double(whole.of(Traffic::sums)));
 }
 
+TEST(Plan, counts_a_residual_stream_in_f32) {
+  const auto of = [](Precision precision, bool in_f32) {
+    return tiny({.tp = 2, .pp = 2, .dp = 1}, [&](TrainConfig& c) {
+      c.model.precision = precision;
+      c.model.residual_in_f32 = in_f32;
+      c.model.tied_output = false;  // nothing but hidden states goes from stage to stage
+    });
+  };
+  expect_the_plan_holds(of(Precision::bf16, true));
+  expect_the_plan_sends(of(Precision::bf16, true));
+  const auto between = [](const TrainConfig& c) {
+    return plan_for(c).kinds[0].sends[Partners::pipeline].total();
+  };
+  EXPECT_EQ(between(of(Precision::bf16, true)), between(of(Precision::f32, false)));
+  const auto wide = double(between(of(Precision::bf16, true)));
+  EXPECT_NEAR(wide, 2.0 * double(between(of(Precision::bf16, false))), 0.01 * wide);  // a few scalars beside
+}
+
+// Of four inputs [16, 1, 32] in f32 half is kept, and one at a time is whole.
+TEST(Plan, counts_a_part_of_kept_inputs) {
+  const auto held = [](bool cut) {
+    const TrainConfig c = tiny({.tp = 2, .dp = 1}, [&](TrainConfig& of) {
+      of.model.recompute = {.what = Recompute::full, .cut = cut};
+    });
+    return plan_for(c).kinds[0].memory.peak[std::size_t(Use::activations)];
+  };
+  EXPECT_LE(held(true), held(false) - 2 * 16 * 32 * 4 + 16 * 32 * 4 / 2);
+}
+
 TEST(Plan, says_nothing_of_a_rank_that_is_alone) {
   EXPECT_EQ(plan_for(tiny({.dp = 1})).kinds[0].sends.total(), 0);
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "tests/support/refused.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/temporary.h"
 #include "tests/train/tiny_run.h"
 
 using namespace weft;
@@ -62,4 +64,19 @@ TEST(SmallIntegers, come_as_far_as_whole_numbers_in_300_steps) {
   EXPECT_LT(whole, 2.8);
   EXPECT_LT(rounded, 1.02 * whole);
   EXPECT_NE(rounded, whole);
+}
+
+TEST(Resume, refuses_the_states_of_another_optimizer) {
+  const support::TemporaryDirectory folder;
+  TrainConfig config = saving_often(folder.path());
+  config.optimizer.kind = OptimizerKind::muon;
+  config.exit.interval = 4;
+  train(config);
+  TrainConfig again = going_on(config);
+  const std::string who = (folder / "step_00000004").string() + ": holds the states of ",
+                    rest = "; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}";
+  again.optimizer.muon.others = MuonOthers::lion;
+  EXPECT_EQ(refused([&] { train(again); }), who + "{optimizer.muon.others} adam, not of lion" + rest);
+  again.optimizer.kind = OptimizerKind::adam;
+  EXPECT_EQ(refused([&] { train(again); }), who + "{optimizer.kind} muon, not of adam" + rest);
 }

@@ -80,6 +80,11 @@ INSTANTIATE_TEST_SUITE_P(
                c.parallel.zero = 1;
                c.run.ranks = 4;
              }},
+        Case{"muon_beside_lion",
+             [](TrainConfig& c) {
+               c.optimizer.kind = OptimizerKind::muon;
+               c.optimizer.muon.others = MuonOthers::lion;
+             }},
         Case{"momentum_in_one_bit",
              [](TrainConfig& c) {
                c.optimizer.kind = OptimizerKind::onebitadam;

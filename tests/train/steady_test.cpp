@@ -97,6 +97,18 @@ TEST_P(SteadyStep, of_a_gpt2_asks_for_no_memory) {
   EXPECT_EQ(asked.system, 0);
 }
 
+TEST_P(SteadyStep, with_a_residual_stream_in_f32_asks_for_no_memory) {
+  for (const double dropout : {0.0, 0.1}) {
+    ModelConfig config = tiny_gpt2();
+    config.precision = GetParam();
+    config.residual_in_f32 = true;
+    config.hidden_dropout = dropout;
+    const Allocations asked = asked_by_steps_3_to_6(config);
+    EXPECT_EQ(asked.heap, 0);
+    EXPECT_EQ(asked.system, 0);
+  }
+}
+
 TEST_P(SteadyStep, of_a_llama_that_recomputes_asks_for_no_memory) {
   ModelConfig config = tiny_llama();
   config.precision = GetParam();
@@ -182,6 +194,7 @@ TEST(SteadyStep, of_every_optimizer_asks_for_no_memory) {
       {.kind = OptimizerKind::lion},
       {.kind = OptimizerKind::lamb},
       {.kind = OptimizerKind::muon},
+      {.kind = OptimizerKind::muon, .muon = {.others = MuonOthers::lion}},
       {.kind = OptimizerKind::onebitadam, .onebit = {.freeze = 2}},
       {.kind = OptimizerKind::zerooneadam,
        .zeroone = {.freeze = 2, .variance_steps = 1, .local_steps = 1, .most_local = 2}},

@@ -216,3 +216,15 @@ TEST(Validate, says_that_numbers_travel_in_small_integers) {
                    "each 256 of them, twice: to near ranks and, added, to the others, and are added "
                    "in f32"}));
 }
+
+TEST(Validate, refuses_to_share_out_what_is_no_multiple) {
+  refused(
+      [](TrainConfig& c) {
+        c.model.hidden = 18;
+        c.model.channels = 4;
+        c.model.recompute = {.what = Recompute::full, .cut = true};
+        c.parallel.tp = c.run.ranks = 4;
+      },
+      "{model.recompute.cut} shares {model.hidden} 18 out among {parallel.tp} 4 ranks, and it is no multiple "
+      "of that: leave it out");
+}

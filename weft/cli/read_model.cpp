@@ -35,10 +35,6 @@ NamedModel found_step(const fs::path& directory) {
   return out;
 }
 
-Dtype dtype_of(Precision precision) {
-  return precision == Precision::f32 ? Dtype::f32 : precision == Precision::bf16 ? Dtype::bf16 : Dtype::f16;
-}
-
 // What concerns training only is left out.
 ModelConfig to_read(ModelConfig model, Precision precision) {
   model.recompute = {};
@@ -81,7 +77,7 @@ ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& devic
   stages_[0] = kind.build(config_, kind.cut(config_, {}).front(), {.tp = solo_}, device);
   weights_ =
       std::make_unique<Weights>([this](const VisitParameter& visit) { stages_[0].each_parameter(visit); },
-                                device, dtype_of(precision), Weights::For::reading);
+                                device, compute_type(precision), Weights::For::reading);
   if (named.hub)
     (void)load_hub_weights(named.path, named.settings.model, *weights_, solo_);
   else

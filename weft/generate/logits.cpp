@@ -117,7 +117,8 @@ std::vector<pipe::Parcel> TextReader::parcels(const Batch& batch) const {
     out.push_back({.hidden = carried.hidden,
                    .memory = carried.memory,
                    .biases = carried.biases,
-                   .dtype = model_.pipeline->dtype});
+                   .dtype = model_.pipeline->dtype,
+                   .residual = residual_type(model_.config)});
   }
   return out;
 }

@@ -22,7 +22,7 @@ struct PipelineHere {
   std::vector<int> home;  // the rank of each stage
   std::vector<StagePart> parts;
   Communicator& circle;
-  Dtype dtype = Dtype::f32;  // of what stages hand on
+  Dtype dtype = Dtype::f32;  // of what stages hand on beside hidden states
 };
 
 /// A model on this rank. Every rank that it is cut over takes part.

@@ -164,6 +164,11 @@ bool Builder::recomputes(RecomputeModule module) const {
          std::find(chosen.modules.begin(), chosen.modules.end(), module) != chosen.modules.end();
 }
 
+std::optional<TensorParallel> Builder::keepers() const {
+  if (!config_.recompute.cut || tp_.size() == 1 || tp_.sequence_cut()) return std::nullopt;
+  return tp_;
+}
+
 // ---- layers
 namespace {
 
@@ -229,6 +234,7 @@ std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const 
           .multiplier = float(config_.residual_multiplier),
           .recompute_norms = recomputes(RecomputeModule::norm),
           .residual = config_.residual_after_norm ? Block::Residual::of_norm : Block::Residual::of_input,
+          .inner = config_.residual_in_f32 ? std::optional(compute_type(config_.precision)) : std::nullopt,
           .drop = layer < config_.layers ? config_.layer_drop : LayerDrop(),  // further tokens' are kept
           .place = {layer, config_.layers},
           .side = looks.side,
@@ -257,7 +263,7 @@ void Builder::add_blocks(Stage& stage, int from, int to, const MakeBlock& make) 
     std::vector<std::unique_ptr<Layer>> together;
     for (int k = i; k < std::min(i + run, to); ++k) together.push_back(make(k));
     if (full && (uniform || i - part_.first_layer < recompute.layers))
-      stage.layers.push_back(std::make_unique<weft::RecomputeLayers>(std::move(together)));
+      stage.layers.push_back(std::make_unique<weft::RecomputeLayers>(std::move(together), keepers()));
     else
       for (auto& layer : together) stage.layers.push_back(std::move(layer));
   }

@@ -79,6 +79,8 @@ class Builder {
   const SumRules& sums() const { return sums_; }
   TokenCut token_cut() const { return sums_.tokens(context_.circle); }
   bool recomputes(RecomputeModule module) const;
+  /// Who share out what is kept of layers that are computed again.
+  std::optional<TensorParallel> keepers() const;
 
  private:
   Along tensor_ranks() const { return {Axis::tp, tp_.rank(), tp_.size()}; }

@@ -11,7 +11,7 @@ FurtherTokens::Depth Builder::depth(const std::string& name, std::unique_ptr<Lay
   if (recompute.what == weft::Recompute::full && recompute.method == RecomputeMethod::uniform) {
     std::vector<std::unique_ptr<Layer>> alone;
     alone.push_back(std::move(block));
-    block = std::make_unique<weft::RecomputeLayers>(std::move(alone));
+    block = std::make_unique<weft::RecomputeLayers>(std::move(alone), keepers());
   }
   return {norm(name + ".word_norm"), norm(name + ".hidden_norm"), whole(name + ".join"), std::move(block),
           norm(name + ".final_norm")};

@@ -90,6 +90,7 @@ std::unique_ptr<Embedding> Builder::embed(Side side, bool from_first) {
           .types = table(shared_if_listed("embedding.types"), nullptr, false)},
       Embedding::Options{.dropout = float(config_.hidden_dropout),
                          .multiplier = embedding_multiplier(config_),
+                         .wide = config_.residual_in_f32,
                          .first = words_here().first,
                          .side = side,
                          .tp = tp_,

@@ -231,6 +231,22 @@ void check_fp8(const ModelConfig& m) {
 
 }  // namespace
 
+Dtype compute_type(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return Dtype::f32;
+    case Precision::bf16:
+      return Dtype::bf16;
+    case Precision::f16:
+      return Dtype::f16;
+  }
+  return Dtype::f32;
+}
+
+Dtype residual_type(const ModelConfig& m) {
+  return m.residual_in_f32 ? Dtype::f32 : compute_type(m.precision);
+}
+
 double width_of(const ModelConfig& m) {
   return m.mup.on && m.mup.base_hidden > 0 ? double(m.hidden) / double(m.mup.base_hidden) : 1;
 }

@@ -93,6 +93,7 @@ struct RecomputeConfig {
       RecomputeMethod::uniform;  // full: chunks of `layers`, or the first `layers` of each stage
   int layers = 1;
   std::vector<RecomputeModule> modules;  // selective
+  bool cut = false;                      // full: tensor-parallel ranks keep a part each of what all would
 };
 
 /// A decoder's shape. Zero in a size marked "0:" means it follows from the others; complete() fills it in.
@@ -144,6 +145,7 @@ struct ModelConfig {
   bool tied_output = true;
   bool residual_after_norm = false;   // a block adds to what its norm gave, not to what the norm read
   double residual_multiplier = 1.0;   // of what attention and MLPs add
+  bool residual_in_f32 = false;       // what they add to, whatever they read and give
   bool sentence_order = true;         // BERT: tells too whether the text's two parts were swapped
   bool token_types = false;           // BERT: words have types without sentence_order, too
   bool output_bias = true;            // of the words' logits: a BERT's, and a T5's whose output is tied
@@ -219,6 +221,7 @@ void describe(Visitor& v, RecomputeConfig& c) {
   v("layers", c.layers, OnResume::sums, "layers in a chunk (uniform), or how many of a stage (block)",
     legal::size);
   v("modules", c.modules, OnResume::sums, "selective: which parts of a block");
+  v("cut", c.cut, OnResume::free, "full: tensor-parallel ranks keep a part each of the inputs that are kept");
 }
 
 template <class Visitor>
@@ -305,6 +308,8 @@ void describe(Visitor& v, ModelConfig& c) {
     "a block adds to its norm's output, not to its input");
   v("residual_multiplier", c.residual_multiplier, OnResume::model,
     "what attention and MLPs add is multiplied by this", legal::positive);
+  v("residual_in_f32", c.residual_in_f32, OnResume::step,
+    "hidden states between attention and MLPs, and their gradients, are f32");
   v("sentence_order", c.sentence_order, OnResume::model,
     "BERT: tell whether the two parts of a text were swapped");
   v("token_types", c.token_types, OnResume::model, "BERT: tokens have types without sentence_order, too");
@@ -341,6 +346,10 @@ void describe(Visitor& v, ModelConfig& c) {
   v.group("fp8", c.fp8);
   v("exact", c.exact, OnResume::told_sums, "bits do not depend on the layout");
 }
+
+Dtype compute_type(Precision);
+/// Of hidden states from the embedding to the last norm, and of their gradient.
+Dtype residual_type(const ModelConfig&);
 
 /// How many times as wide as the model that its settings were found for; 1 without muP.
 double width_of(const ModelConfig&);

@@ -1,6 +1,7 @@
 // A transformer block: sublayers, each behind a norm and beside a residual.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "weft/nn/layer.h"
@@ -25,6 +26,8 @@ class Block final : public Layer {
     float multiplier = 1;          // of what its sublayers add
     bool recompute_norms = false;  // keep no norm's output
     Residual residual = Residual::of_input;
+    /// What its sublayers read and give where what they add to is f32; none: all is of one type.
+    std::optional<Dtype> inner = {};
     LayerDrop drop = {};
     LayerPlace place = {};
     Side side = Side::text;
@@ -48,6 +51,9 @@ class Block final : public Layer {
   bool keeps_normed(const Sublayer& sublayer) const {
     return sublayer.norm.has_value() && !options_.recompute_norms;
   }
+  Norm::Out read_by(const Sublayer& sublayer, const Tensor& x) const;
+  Tensor given_to(const Flow& d, const DropoutArgs& dropped, float weight) const;
+  void through(const Sublayer& sublayer, const Norm::Read& read, const Tensor& dnormed, Flow& d) const;
   Flow left_out(Pass& pass, const Flow& in) const;
   Flow left_out_backward(Pass& pass, const Flow& dout);
 

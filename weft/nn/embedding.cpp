@@ -50,7 +50,8 @@ Tensor Embedding::look_up(const Pass& pass, const Sequences& read, int place) co
   const Named named(tokens.device(), "embedding");
   const Tensor found = ops::gather(words_.get().value, flat(tokens), options_.first)
                            .view({tokens.dim(0), tokens.dim(1), width()});
-  const Tensor x = leave(options_.tp, found).wait();
+  Tensor x = leave(options_.tp, found).wait();  // a word and zeros: no type makes another number of it
+  if (options_.wide) x = ops::cast(x, Dtype::f32);
   if (added_.positions) add_rows(x, added_.positions->get(), read.positions);
   if (added_.types) add_rows(x, added_.types->get(), read.types);
   if (options_.multiplier != 1) ops::scale_in_place(x, options_.multiplier);
@@ -81,7 +82,7 @@ void Embedding::look_up_backward(Pass& pass, const Tensor& dout, const Sequences
 Flow Embedding::backward(Pass& pass, const Flow& dout) {
   look_up_backward(pass, dout.hidden, pass.batch().of(options_.side), place());
   Flow d = dout;
-  d.hidden = {};
+  d.hidden = d.rounded = {};
   return d;
 }
 

@@ -29,6 +29,7 @@ class Embedding final : public Layer {
   struct Options {
     float dropout = 0;
     float multiplier = 1;
+    bool wide = false;       // gives f32, whatever its tables are
     std::int64_t first = 0;  // the first word of this rank's rows
     Side side = Side::text;
     TensorParallel tp;

@@ -16,7 +16,8 @@ Flow EncoderMemory::forward(Pass& pass, const Flow& in) {
 // The encoder's biases were its own: their gradient begins behind this.
 Flow EncoderMemory::backward(Pass& pass, const Flow& dout) {
   const Saved saved = pass.take<Saved>();
-  return {.hidden = norm_.backward(dout.memory, {}, saved.x, saved.stats)};
+  const Norm::Slopes slopes = norm_.backward_and_rounded(dout.memory, {}, {saved.x, saved.stats}, true);
+  return {.hidden = slopes.dx, .rounded = slopes.rounded};
 }
 
 RelativeBiases::RelativeBiases(Parameter table, const std::vector<std::int32_t>& buckets, Device& device)

@@ -21,6 +21,9 @@ struct Flow {
   Tensor hidden;  // [s (/tp), b, h]
   Tensor memory;  // [s of the encoder (/tp), b, h]
   Tensor biases;  // f32 [n/tp, distances], and its gradient too
+  /// Backward, where hidden is f32 and the layer before reads its gradient with fewer bits: that, if somebody
+  /// had it at hand. Who changes hidden leaves it out, and it stays in its stage.
+  Tensor rounded = {};
 
   Tensor& operator[](Stream stream) {
     return stream == Stream::hidden ? hidden : stream == Stream::memory ? memory : biases;

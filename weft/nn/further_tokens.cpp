@@ -81,7 +81,7 @@ Flow FurtherTokens::forward(Pass& pass, const Flow& in) {
 /// dx of what the block read -> the gradient of the hidden states that the depth began with
 Tensor FurtherTokens::join_backward(Pass& pass, int depth, const Saved& saved, const Tensor& dx) {
   Depth& here = at(depth);
-  const Tensor djoined = here.join.backward(pass, dx, saved.joined);
+  const Tensor djoined = here.join.backward(pass, ops::cast(dx, saved.joined.dtype()), saved.joined);
   const Tensor dwords =
       here.word_norm.backward(copied(side_of(djoined, 0)), {}, saved.words, saved.word_stats);
   words_->look_up_backward(pass, dwords, saved.read, depth + 1);

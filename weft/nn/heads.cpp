@@ -37,7 +37,9 @@ Flow FinalNorm::forward(Pass& pass, const Flow& in) {
 Flow FinalNorm::backward(Pass& pass, const Flow& dout) {
   const Saved saved = pass.take<Saved>();
   Flow d = dout;
-  d.hidden = norm_.backward(dout.hidden, {}, saved.x, saved.stats);
+  const Norm::Slopes slopes = norm_.backward_and_rounded(dout.hidden, {}, {saved.x, saved.stats}, true);
+  d.hidden = slopes.dx;
+  d.rounded = slopes.rounded;
   return d;
 }
 

@@ -26,19 +26,21 @@ NormStats Norm::forward_into(const Tensor& y, const Tensor& x) const {
   return stats;
 }
 
-SumNormOut Norm::forward_sum(const SumNormIn& in) const {
-  const SumNormOut out{in.x, empty_like(in.x), make_stats(in.x)};
+SumNormOut Norm::forward_sum(const SumNormIn& in, Dtype sum) const {
+  const Tensor& x = in.x;
+  const SumNormOut out{x.dtype() == sum ? x : empty(x.device(), x.shape(), sum), empty_like(x),
+                       make_stats(x)};
   ops::sum_norm_into(out, in, weights(), args_);
   return out;
 }
 
 /// What backward reads, some rows of it.
 struct Norm::PieceRows {
-  Tensor dx, dy, residual, x;
+  Tensor dx, rounded, dy, residual, x;
   NormStats stats;
   PieceRows slice(int dim, std::int64_t from, std::int64_t count) const {
     const auto cut = [&](const Tensor& t) { return t ? t.slice(dim, from, count) : t; };
-    return {cut(dx), cut(dy), cut(residual), cut(x), {cut(stats.mean), cut(stats.rstd)}};
+    return {cut(dx), cut(rounded), cut(dy), cut(residual), cut(x), {cut(stats.mean), cut(stats.rstd)}};
   }
   bool of_heads() const { return dy.rank() > 3; }
   /// Of key heads in so many parts each, the i-th part of all.
@@ -65,7 +67,7 @@ void Norm::backward_in_pieces(const PieceRows& rows) const {
     const NormStats stats{some.stats.mean ? ops::contiguous(some.stats.mean) : Tensor(),
                           ops::contiguous(some.stats.rstd)};
     const Tensor here = sums.at(0, i);
-    const NormGrads grads{some.dx, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor()};
+    const NormGrads grads{some.dx, here.at(0, 0), bias_ ? here.at(0, 1) : Tensor(), some.rounded};
     ops::norm_backward_into(grads, some.dy, some.residual, {some.x, stats, gain_.value}, args_);
   }
   add_pieces(ops::contiguous(sums.permute({2, 0, 1, 3})));
@@ -90,12 +92,24 @@ void Norm::add_pieces(const Tensor& pieces) const {
   if (bias_) ops::add_into(bias_->grad.sum(), bias_->grad.sum(), sum.at(0, 1));
 }
 
-void Norm::backward_into(const Tensor& dx, const Tensor& dy, const Tensor& residual, const Read& read) const {
+Norm::Slopes Norm::backward_and_rounded(const Tensor& dy, const Tensor& residual, const Read& read,
+                                        bool wish) const {
+  const Dtype type = read.x.dtype();
+  Slopes to;
+  if (dy.dtype() == type)
+    to.dx = dy;
+  else
+    to = {residual && residual.dtype() == type ? residual : empty_like(read.x), wish ? dy : Tensor()};
+  backward_into(to, dy, residual, read);
+  return to;
+}
+
+void Norm::backward_into(const Slopes& to, const Tensor& dy, const Tensor& residual, const Read& read) const {
   const auto& [x, stats] = read;
   if (rows_.sums.in_pieces()) {
-    backward_in_pieces({dx, dy, residual, x, stats});
+    backward_in_pieces({to.dx, to.rounded, dy, residual, x, stats});
   } else {
-    const NormGrads grads{dx, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()};
+    const NormGrads grads{to.dx, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor(), to.rounded};
     ops::norm_backward_into(grads, dy, residual, {x, stats, gain_.value}, args_);
   }
   gain_.grad.added();

@@ -33,22 +33,28 @@ class Norm {
   Out forward(const Tensor& x) const;
   /// y is given: a view with gaps, say
   NormStats forward_into(const Tensor& y, const Tensor& x) const;
-  /// sum = residual + dropout(x + bias), y = norm(sum), in one pass; x is overwritten by sum
-  SumNormOut forward_sum(const SumNormIn& in) const;
+  /// sum = residual + dropout(x + bias), of this type, and y = norm(sum), of x's, in one pass; sum lies in
+  /// the place of x where that has its type
+  SumNormOut forward_sum(const SumNormIn& in, Dtype sum) const;
   /// y again, from what backward kept
   Tensor again(const Tensor& x) const { return forward(x).y; }
-  /// dx = residual + J^T dy, written over dy. [s, b, h], or [s, b, g, .., d] for norms of heads
+  /// dx = residual + J^T dy, of x's type: over dy, else over residual, else in memory of its own. [s, b, h],
+  /// or [s, b, g, .., d] for norms of heads
   Tensor backward(const Tensor& dy, const Tensor& residual, const Tensor& x, const NormStats& stats) const {
-    backward_into(dy, dy, residual, {x, stats});
-    return dy;
+    return backward_and_rounded(dy, residual, {x, stats}, false).dx;
   }
   /// What forward read and gave beside y.
   struct Read {
     Tensor x;
     NormStats stats;
   };
-  /// The same, written to dx, which may be dy or residual.
-  void backward_into(const Tensor& dx, const Tensor& dy, const Tensor& residual, const Read& read) const;
+  struct Slopes {
+    Tensor dx, rounded;
+  };
+  /// The same, and where dx is not of dy's type, on wish once more in that one, over dy.
+  Slopes backward_and_rounded(const Tensor& dy, const Tensor& residual, const Read& read, bool wish) const;
+  /// The same, written to dx, which may be dy or residual, and rounded, which may be dy, or empty.
+  void backward_into(const Slopes& to, const Tensor& dy, const Tensor& residual, const Read& read) const;
   void each_parameter(const VisitParameter& visit);
 
  private:

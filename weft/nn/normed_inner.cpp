@@ -18,7 +18,7 @@ Tensor NormedInner::backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow
   const Tensor dinner = empty_like(dy);
   {
     const auto read = pass.take<Norm::Read>();
-    norm_.backward_into(dinner, dy, {}, read);
+    norm_.backward_into({dinner, {}}, dy, {}, read);
   }
   return inner_->backward(pass, dinner, x, dbeside);
 }

@@ -160,11 +160,13 @@ Flow PartOfTokens::backward(Pass& pass, const Flow& dy) {
   const Chosen chosen = pass.take<Chosen>();
   Flow some = dy;
   some.hidden = taken(together(dy.hidden), chosen.rows);
+  some.rounded = {};
   {
     const Reading reading(pass, chosen.seen);
     some = inner_->backward(pass, some);
   }
   some.hidden = put_back(dy.hidden, together(some.hidden), chosen.home);
+  some.rounded = {};
   return some;
 }
 

@@ -2,16 +2,22 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "weft/nn/layer.h"
 #include "weft/nn/sublayer.h"
 
 namespace weft {
 
-/// Around one layer, or a run of them: only the input of the first is kept.
+/// Around one layer, or a run of them: only the input of the first is kept. Of its hidden states, which ranks
+/// of `cut` all have, each keeps a part, and backward brings them together.
 class RecomputeLayers final : public Layer {
  public:
-  explicit RecomputeLayers(std::vector<std::unique_ptr<Layer>> inner) { inner_.layers = std::move(inner); }
+  explicit RecomputeLayers(std::vector<std::unique_ptr<Layer>> inner,
+                           std::optional<TensorParallel> cut = std::nullopt)
+      : cut_(cut) {
+    inner_.layers = std::move(inner);
+  }
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override { inner_.each_parameter(visit); }
@@ -23,10 +29,14 @@ class RecomputeLayers final : public Layer {
  private:
   struct Saved {
     Flow x;
+    Shape whole;  // of the hidden states, where a part is kept
   };
+  Saved kept(const Flow& x) const;
+  Flow input_of(const Saved& saved) const;
   void go_again(Pass& pass, const Flow& x);
 
   Stage inner_;
+  std::optional<TensorParallel> cut_;
   Pass again_;  // kept for its memory; open only during backward
 };
 

@@ -69,6 +69,7 @@ void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& 
   check_stats(door, x, saved.stats, how.kind);
   door.floats("gain", saved.gain, {x.dim(-1)}).floats("dy", dy, x.shape()).floats("dx", grads.dx, x.shape());
   if (residual) door.floats("residual", residual, x.shape());
+  if (grads.rounded) door.floats("rounded", grads.rounded, x.shape());
   const std::int64_t pieces = grads.dgain && grads.dgain.rank() == 2 ? grads.dgain.dim(0) : 1;
   if (pieces < 1 || x.dim(0) % pieces != 0)
     door.refuse(Kind::shape, "dgain has ", pieces, " pieces of x ", x.shape(), ", which cannot be cut so");
@@ -78,7 +79,7 @@ void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& 
     door.refuse(Kind::shape, "an RMS norm has no bias to give a gradient to");
   if (grads.dbias) door.holds("dbias", grads.dbias, Dtype::f32, sums);
   count::pass(x, Work::norm, count::norm_backward,
-              count::traffic(grads.dx, grads.dgain, grads.dgain, grads.dbias, grads.dbias) +
+              count::traffic(grads.dx, grads.rounded, grads.dgain, grads.dgain, grads.dbias, grads.dbias) +
                   count::traffic(dy, residual, x, saved.stats.mean, saved.stats.rstd, saved.gain));
   x.device().kernels().norm_backward(grads, dy, residual, saved, how);
 }

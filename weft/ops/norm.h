@@ -13,9 +13,10 @@ struct NormOut {
 NormOut norm(const Tensor& x, const NormWeights& weights, const NormArgs& how);
 void norm_into(const NormOut& out, const Tensor& x, const NormWeights& weights, const NormArgs& how);
 
-/// dx [.., h] = (residual +) J^T dy; residual [.., h] may be empty, and dx may be dy or residual. dgain and
-/// dbias (f32 [h]; either may be empty) are added to. With dgain (and dbias) [n, h], each of n equal pieces
-/// of x along its first dimension has a sum of its own, of the bits that a call for this piece alone gives.
+/// dx [.., h] = (residual +) J^T dy; residual [.., h] may be empty, and dx may be dy or residual; rounded
+/// [.., h], where given, gets dx too, and may be dy. dgain and dbias (f32 [h]; either may be empty) are added
+/// to. With dgain (and dbias) [n, h], each of n equal pieces of x along its first dimension has a sum of its
+/// own, of the bits that a call for this piece alone gives.
 void norm_backward_into(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                         const NormSaved& saved, const NormArgs& how);
 

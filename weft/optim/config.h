@@ -58,6 +58,10 @@ constexpr std::array<std::string_view, 3> words(MuonRanks) {
 constexpr std::array<std::string_view, 3> words(MuonPrecision) { return {"medium", "high", "highest"}; }
 constexpr std::array<std::string_view, 2> words(MuonSteps) { return {"quintic", "simple"}; }
 
+/// Who updates what is no matrix.
+enum class MuonOthers : std::uint8_t { adam, lion };
+constexpr std::array<std::string_view, 2> words(MuonOthers) { return {"adam", "lion"}; }
+
 struct MuonConfig {
   double momentum = 0.9;
   bool nesterov = false;
@@ -68,6 +72,7 @@ struct MuonConfig {
   MuonPrecision precision = MuonPrecision::medium;
   MuonSteps rounds = MuonSteps::quintic;
   int steps = 5;
+  MuonOthers others = MuonOthers::adam;
 };
 
 /// DeepSpeed's 1-bit Adam and 1-bit LAMB.

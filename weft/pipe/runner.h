@@ -19,12 +19,15 @@ namespace weft::pipe {
 /// a run.
 struct Parcel {
   Shape hidden, memory, biases = {};  // of each stream; one without dims stays behind
-  Dtype dtype = Dtype::f32;           // of all but biases, which are f32
+  Dtype dtype = Dtype::f32;           // of memory
+  Dtype residual = Dtype::f32;        // of hidden
 
   const Shape& operator[](Stream stream) const {
     return stream == Stream::hidden ? hidden : stream == Stream::memory ? memory : biases;
   }
-  Dtype type_of(Stream stream) const { return stream == Stream::biases ? Dtype::f32 : dtype; }
+  Dtype type_of(Stream stream) const {
+    return stream == Stream::biases ? Dtype::f32 : stream == Stream::hidden ? residual : dtype;
+  }
   bool carries(Stream stream) const { return (*this)[stream].rank() > 0; }
 };
 

@@ -128,9 +128,10 @@ struct NormSaved {
   Tensor gain;
 };
 /// dgain and dbias are added to, in f32; either may be empty: nobody asks (and there is no dbias of an RMS
-/// norm).
+/// norm). Where dx has more bits than what reads it next, that may ask for it once more in a type of its own.
 struct NormGrads {
   Tensor dx, dgain, dbias;
+  Tensor rounded = {};  // dx; may be empty
 };
 /// The end of one half of a block and the start of the next, in one pass over memory.
 struct SumNormOut {

@@ -108,8 +108,8 @@ class Kernels {
   virtual void sum_rows(const Tensor& dbias, const Tensor& dy) {
     next({"sum_rows", Work::elementwise}, &Kernels::sum_rows, dbias, dy);
   }
-  /// y = x / (1 - p) where kept, else 0; kept is word(element) >= share(p) (base/random.h); x [s, b, h]; y
-  /// may be x. Its own derivative.
+  /// y = x / (1 - p) where kept, else 0; kept is word(element) >= share(p) (base/random.h); x [s, b, h];
+  /// mixed; y may be x. Its own derivative.
   virtual void dropout(const Tensor& y, const Tensor& x, const DropoutArgs& how) {
     next({"dropout", Work::elementwise}, &Kernels::dropout, y, x, how);
   }
@@ -152,7 +152,7 @@ class Kernels {
     next({"norm", Work::norm}, &Kernels::norm, y, stats, x, weights, how);
   }
   /// dx = (residual +) J^T dy; residual may be empty; dx may be dy or residual; dgain and dbias, where given,
-  /// are added to
+  /// are added to; rounded, where given, may be dy
   virtual void norm_backward(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                              const NormSaved& saved, const NormArgs& how) {
     next({"norm_backward", Work::norm}, &Kernels::norm_backward, grads, dy, residual, saved, how);

@@ -33,6 +33,7 @@ void describe(Visitor& v, MuonConfig& c) {
   v("precision", c.precision, OnResume::step, "muon: products in bf16 (medium) or f32 (high, highest)");
   v("rounds", c.rounds, OnResume::step, "muon: coefficients of the Newton-Schulz steps");
   v("steps", c.steps, OnResume::step, "muon: Newton-Schulz steps", legal::size);
+  v("others", c.others, OnResume::told, "muon: who updates words and vectors");
 }
 
 template <class Visitor>

@@ -52,18 +52,6 @@ ContextLevels levels_of(const ParallelConfig& p, Communicator& circle) {
   return context_levels(circle, p.context_levels.front());
 }
 
-Dtype compute_type(Precision precision) {
-  switch (precision) {
-    case Precision::f32:
-      return Dtype::f32;
-    case Precision::bf16:
-      return Dtype::bf16;
-    case Precision::f16:
-      return Dtype::f16;
-  }
-  return Dtype::f32;
-}
-
 /// Exact mode's sums are the same trees, whoever holds their leaves.
 const ProcessMesh& for_sums_of(const ReplicaConfig& config, const ProcessMesh& mesh) {
   if (config.model.exact && !mesh.world().adds_as_trees())
@@ -246,8 +234,11 @@ void Replica::pack(const Batch& batch) {
   parcels_.resize(parts_.size());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Carried carried = kind().carried(config_.model, parts_[i], batch, cut);
-    parcels_[i] = {
-        .hidden = carried.hidden, .memory = carried.memory, .biases = carried.biases, .dtype = dtype()};
+    parcels_[i] = {.hidden = carried.hidden,
+                   .memory = carried.memory,
+                   .biases = carried.biases,
+                   .dtype = dtype(),
+                   .residual = residual_type(config_.model)};
   }
 }
 

@@ -43,21 +43,29 @@ RunFacts facts_of(const fs::path& step) {
   return facts_from_json(checkpoint::OpenStep(step).facts(), step.string());
 }
 
-void must_hold_states(const RunFacts& facts, OptimizerKind is, const std::string& who) {
+/// `field` says which states an optimizer has.
+template <class Choice>
+void must_be_states_of(const char* field, Choice was, Choice is, const std::string& who) {
+  if (was != is)
+    fail(Kind::usage, who, ": holds the states of {", field, "} ", write_word(was), ", not of ",
+         write_word(is), "; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
+}
+
+void must_hold_states(const RunFacts& facts, const OptimizerConfig& is, const std::string& who) {
   if (!facts.run.optimizer)
     fail(Kind::usage, who,
          ": holds no optimizer states; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
-  const OptimizerKind was = facts.configuration.optimizer.kind;
-  if (was != is)
-    fail(Kind::usage, who, ": holds the states of {optimizer.kind} ", write_word(was), ", not of ",
-         write_word(is), "; add {checkpoint.load_optimizer=false} or {checkpoint.finetune}");
+  const OptimizerConfig& was = facts.configuration.optimizer;
+  must_be_states_of("optimizer.kind", was.kind, is.kind, who);
+  if (is.kind == OptimizerKind::muon)
+    must_be_states_of("optimizer.muon.others", was.muon.others, is.muon.others, who);
 }
 
 void compare(const ResumeInto& into, const RunFacts& facts, const std::string& who) {
   const TrainConfig& config = into.config;
   must_continue(facts, config, who);
   if (!config.checkpoint.load_optimizer) return;
-  must_hold_states(facts, config.optimizer.kind, who);
+  must_hold_states(facts, config.optimizer, who);
   // Where nothing is trained, no schedule is followed.
   if (config.rate.resume == SchedulerSource::must_agree && !config.eval.skip_train)
     must_agree(facts.schedules, into.schedules, who);

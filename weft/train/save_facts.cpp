@@ -72,7 +72,8 @@ std::string settings_to_take(const RunFacts& facts, bool tokenizer_too) {
   const Json all = Json::parse(to_json(Fields(copy)));
   Json out{{"model", all["model"]}};
   // What depends on this run and not on the model.
-  for (const char* own : {"recompute", "precision", "exact", "padded_vocabulary"}) out["model"].erase(own);
+  for (const char* own : {"recompute", "precision", "residual_in_f32", "exact", "padded_vocabulary"})
+    out["model"].erase(own);
   if (tokenizer_too) out["data"]["tokenizer"] = all["data"]["tokenizer"];
   return out.dump();
 }

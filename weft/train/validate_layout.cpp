@@ -68,6 +68,10 @@ void tokens_of_experts(const ModelConfig& m, const ParallelConfig& p) {
 void layers(ParallelConfig& p, const ModelConfig& m) {
   kind_of(m).check_cut(m, cut_over(p));
   if (p.tp == 1) p.sequence = false;
+  if (const bool cut = m.recompute.cut && m.recompute.what == Recompute::full && !p.sequence;
+      cut && m.hidden % p.tp != 0)
+    fail(Kind::usage, "{model.recompute.cut} shares {model.hidden} ", m.hidden, " out among {parallel.tp} ",
+         p.tp, " ranks, and it is no multiple of that: leave it out");
 }
 
 // Experts have a view of the ranks of their own.

@@ -167,6 +167,7 @@ __global__ void __launch_bounds__(256, chunks > 1 ? 0 : 3) backward(NormBackward
 #pragma unroll
       for (int i = 0; i < 8; ++i) g[c].x[i] = residual.x[i] + rstd * (g[c].x[i] - sum - n[c].x[i] * along);
       write(job.dx, start_of(job.dx, row), column, g[c]);
+      write(job.rounded, start_of(job.rounded, row), column, g[c]);
     }
   }
   if (job.dgain) put_line(job.dgain, job.x.width, dgain);
@@ -198,7 +199,8 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
       const auto some = [&](const Tensor& t) { return t ? t.slice(0, i * rows, rows) : t; };
       const NormSaved piece{some(saved.x), {some(saved.stats.mean), some(saved.stats.rstd)}, saved.gain};
       const Tensor dbias = grads.dbias ? grads.dbias.at(0, i) : Tensor();
-      norm_backward({some(grads.dx), grads.dgain.at(0, i), dbias}, some(dy), some(residual), piece, how);
+      const NormGrads into{some(grads.dx), grads.dgain.at(0, i), dbias, some(grads.rounded)};
+      norm_backward(into, some(dy), some(residual), piece, how);
     }
     return;
   }
@@ -210,6 +212,7 @@ void CudaKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
   const Tensor dgain = lines(grads.dgain), dbias = lines(grads.dbias);
   const auto floats = [](const Tensor& t) { return elements<float>(t); };
   const NormBackward job{.dx = rows_of(grads.dx),
+                         .rounded = rows_of(grads.rounded),
                          .dy = rows_of(dy),
                          .residual = rows_of(residual),
                          .x = x,

@@ -38,7 +38,7 @@ __device__ __forceinline__ Eight input(const NormForward& job, std::int64_t row,
 
 // n = (x - mean) rstd, g = dy gain  =>  dx = rstd (g - [mean of g] - n mean of (g n)); RMS norms have no [..]
 struct NormBackward {
-  Rows dx, dy, residual, x, mean, rstd, gain;
+  Rows dx, rounded, dy, residual, x, mean, rstd, gain;
   float *dgain, *dbias;  // [slabs, width]
   float plus;
   bool centered;

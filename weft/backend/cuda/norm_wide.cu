@@ -124,6 +124,7 @@ __global__ void __launch_bounds__(threads, blocks) backward(NormBackward job) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) e.dy.x[i] = residual.x[i] + row.rstd * (e.dy.x[i] - sum - e.n.x[i] * along);
       write(job.dx, start_of(job.dx, number), column, e.dy);
+      write(job.rounded, start_of(job.rounded, number), column, e.dy);
     });
   }
 }

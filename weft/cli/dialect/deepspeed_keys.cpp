@@ -193,8 +193,8 @@ constexpr Key telling[] = {
 };
 
 constexpr Key keeping[] = {
-    refuses("activation_checkpointing.partition_activations", flag,
-         "saved activations cut over tensor-parallel ranks; --sequence-parallel cuts them anyway", "false", "true"),
+    sets("activation_checkpointing.partition_activations", flag, "model.recompute.cut",
+         "tensor-parallel ranks keep a part each of the inputs of recomputed layers", "true"),
     refuses("activation_checkpointing.cpu_checkpointing", flag,
          "saved activations in another memory; --recompute-granularity is what to use", "false", "true"),
     idle("activation_checkpointing.contiguous_memory_optimization", flag, pooled, "true"),

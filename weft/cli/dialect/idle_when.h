@@ -15,6 +15,11 @@ inline bool never_saves(const TrainConfig& c) { return c.checkpoint.save.empty()
 inline bool never_loads(const TrainConfig& c) {
   return c.checkpoint.load.empty() && c.checkpoint.pretrained.empty();
 }
+inline bool no_layer_again(const TrainConfig& c) { return c.model.recompute.what != Recompute::full; }
+inline bool in_f32(const TrainConfig& c) { return c.model.precision == Precision::f32; }
+/// Inputs of layers that are computed again: of one tensor-parallel rank, or of ranks that cut them anyway.
+inline bool keeps_alone(const TrainConfig& c) { return !no_layer_again(c) && c.parallel.tp == 1; }
+inline bool keeps_parts(const TrainConfig& c) { return !no_layer_again(c) && c.parallel.sequence; }
 inline bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyle::wsd; }
 inline Samples::Of samples_of(const TrainConfig& c) { return kind_of(c.model).samples(c.model).of; }
 inline bool no_hidden_words(const TrainConfig& c) { return samples_of(c) == Samples::Of::documents; }
@@ -32,16 +37,23 @@ inline bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling 
 inline bool not_gated(const TrainConfig& c) { return !c.model.gated; }
 inline bool not_yarn(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::yarn; }
 inline bool not_llama3(const TrainConfig& c) { return c.model.rotary.scaling != RotaryScaling::llama3; }
-inline bool no_moments(const TrainConfig& c) {
-  return c.optimizer.kind == OptimizerKind::sgd || c.optimizer.kind == OptimizerKind::lion;
+inline bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
+/// Where all is Lion's but what is Muon's.
+inline bool muon_beside_lion(const TrainConfig& c) {
+  return !no_muon(c) && c.optimizer.muon.others == MuonOthers::lion;
 }
-inline bool no_lion(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lion; }
+inline bool no_moments(const TrainConfig& c) {
+  return c.optimizer.kind == OptimizerKind::sgd || c.optimizer.kind == OptimizerKind::lion ||
+         muon_beside_lion(c);
+}
+inline bool no_lion(const TrainConfig& c) {
+  return c.optimizer.kind != OptimizerKind::lion && !muon_beside_lion(c);
+}
 inline bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
 inline bool no_onebit_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::onebitlamb; }
 inline bool no_trust(const TrainConfig& c) { return no_lamb(c) && no_onebit_lamb(c); }
 inline bool no_zero_one(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::zerooneadam; }
 inline bool no_offload(const TrainConfig& c) { return !c.optimizer.offload.on; }
-inline bool no_muon(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::muon; }
 inline bool no_muon_ranks(const TrainConfig& c) { return no_muon(c) || c.parallel.tp == 1; }
 inline bool no_narrow_moment(const TrainConfig& c) {
   return c.optimizer.first_moment == MomentType::fp32 && c.optimizer.second_moment == MomentType::fp32;

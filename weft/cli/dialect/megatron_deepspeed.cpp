@@ -43,7 +43,7 @@ Group megatron_deepspeed() {
           no_effect("zero-allgather-bucket-size", Arity::one, "weights are gathered as a layer needs them"),
           no_effect("zero-contigious-gradients", Arity::none, pooled),
           no_effect("zero-reduce-scatter", Arity::none, "ranks add what they keep"),
-          cannot("partition-activations", Arity::none, "saved activations cut over tensor-parallel ranks"),
+          on("partition-activations", {{.path = "model.recompute.cut", .value = "true"}}),
           cannot("distributed-checkpointed-activations", Arity::none,
                  "saved activations cut over tensor-parallel ranks"),
           no_effect("contigious-checkpointing", Arity::none, pooled),

@@ -44,6 +44,8 @@ Group model() {
           on("qk-l2-norm-turning", {{.path = "model.qk_norm_turning", .value = "true"}}),
           value("norm-places", "model.norm_places"),
           value("residual-multiplier", "model.residual_multiplier"),
+          on("fp32-residual-connection", {{.path = "model.residual_in_f32", .value = "true"}},
+             "keep what attention and MLPs add to in f32, whatever they compute in"),
           on("swiglu",
              {{.path = "model.activation", .value = "silu"}, {.path = "model.gated", .value = "true"}},
              "an MLP gated by silu"),

@@ -25,7 +25,6 @@ Group model_refused() {
           cannot("export-kd-cfg", Arity::one, "distillation"),
           cannot("export-default-te-spec", Arity::none, "conversion by ModelOpt"),
           cannot("export-moe-apply-probs-on-input", Arity::none, "conversion by ModelOpt"),
-          cannot("fp32-residual-connection", Arity::none, "a residual stream in f32"),
           cannot("fp16-lm-cross-entropy", Arity::none, "cross entropy in f16"),
           cannot("dsa-indexer-head-dim", Arity::one, "sparse attention"),
           cannot("dsa-indexer-loss-coeff", Arity::one, "sparse attention"),

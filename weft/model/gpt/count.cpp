@@ -121,13 +121,15 @@ double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Widths w = widths(c);
   const double tokens = w.s * double(micro_batch);
   const Parts parts(c);
-  const double a_part = 9 + (c.norm_places == NormPlaces::around ? 2 : 0);  // and what its norm behind read
+  // Where it is f32 beside halves, what is read of the residual stream counts twice.
+  const double more = residual_type(c) == compute_type(c.precision) ? 0 : 2;
+  const double a_part = 9 + more + (c.norm_places == NormPlaces::around ? 2 : 0);  // and its norm's behind
   const double layers = parts.all() * w.h * a_part + parts.attention * attention_activations(c, w) +
                         4 * inner_widths(c, w) + parts.delta * delta_activations(c) +
                         (parts.state > 0 ? parts.state * state_activations(c) : 0) +
                         parts.mixtures * rows_of_experts(c);
-  const double ends = 8 * tokens + tokens * w.h + 4 * tokens * w.h * (1 + w.v / w.h);
-  const double joins = double(c.ahead.depths) * tokens * w.h * 12;  // words, both norms, the end
+  const double ends = 8 * tokens + tokens * w.h * (1 + more) + 4 * tokens * w.h * (1 + w.v / w.h);
+  const double joins = double(c.ahead.depths) * tokens * w.h * (12 + 2 * more);  // words, both norms, the end
   return (tokens * layers + w.ends * ends + joins) * double(bytes_of(c.precision)) / 2;
 }
 

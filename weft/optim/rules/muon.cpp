@@ -1,4 +1,4 @@
-// Muon: matrices go along their momentum made orthogonal, vectors and words by Adam.
+// Muon: matrices go along their momentum made orthogonal, vectors and words by Adam, or by Lion.
 #include "weft/optim/rules/muon.h"
 
 #include <cmath>
@@ -16,8 +16,9 @@ class Muon final : public Optimizer {
   Muon(Weights& weights, const OptimizerConfig& config)
       : weights_(weights), config_(config), matrices_(weights, config.muon), first_(weights, "") {
     for (const WeightBlock& block : weights.blocks()) {
-      const bool adams =
-          !std::ranges::all_of(block.slots, [](const WeightSlot& slot) { return is_muons(*slot.parameter); });
+      const bool adams = !by_lion() && !std::ranges::all_of(block.slots, [](const WeightSlot& slot) {
+        return is_muons(*slot.parameter);
+      });
       second_.push_back(ops::zeros(weights.device(), {adams ? block.kept : 0}, Dtype::f32, Use::optimizer));
     }
   }
@@ -26,7 +27,7 @@ class Muon final : public Optimizer {
     ++updates_;
     each_run(weights_, args, [&](const UpdateRun& run) {
       each_part(run, [&](bool muons, const UpdateRun& part) {
-        muons ? find_direction(part, args) : adam(part, args);
+        muons ? find_direction(part, args) : by_lion() ? lion(part, args) : adam(part, args);
       });
     });
     matrices_.orthogonalize();
@@ -45,11 +46,13 @@ class Muon final : public Optimizer {
       visit(held);
     };
     first_.each(weights_, [&](const Held& held) { some(true, held, ".momentum"); });
-    first_.each(weights_, [&](const Held& held) { some(false, held, ".m"); });
+    first_.each(weights_, [&](const Held& held) { some(false, held, by_lion() ? ".momentum" : ".m"); });
+    if (by_lion()) return;
     weights_.each_kept(second_, "", [&](const Held& held) { some(false, held, ".v"); });
   }
 
  private:
+  bool by_lion() const { return config_.muon.others == MuonOthers::lion; }
   /// visit(whether it is Muon's, what of a run belongs to one parameter)
   template <class Visit>
   static void each_part(const UpdateRun& run, const Visit& visit) {
@@ -101,10 +104,19 @@ class Muon final : public Optimizer {
                     .decoupled = config_.decoupled_decay});
   }
 
+  void lion(const UpdateRun& part, const UpdateArgs& args) const {
+    ops::lion_into({part.master, first_.of(part.number, part.own), part.copy}, part.grads,
+                   {.rate = float(part.rate),
+                    .beta1 = float(config_.lion.beta1),
+                    .beta2 = float(config_.lion.beta2),
+                    .decay = float(part.decay),
+                    .grad_scale = float(args.grad_scale)});
+  }
+
   Weights& weights_;
   OptimizerConfig config_;
   MuonMatrices matrices_;
-  State first_;                 // momentum of matrices, first moments of the rest
+  State first_;                 // momentum of matrices and for Lion, first moments for Adam
   std::vector<Tensor> second_;  // second moments, of blocks that hold anything but matrices
 };
 

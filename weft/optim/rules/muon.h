@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// Matrices but those of words; all else is Adam's.
+/// Matrices but those of words; all else is Adam's or Lion's.
 bool is_muons(const Parameter& parameter);
 
 /// All matrices of a rank, whose inputs and results lie where gradients lay. Data-parallel ranks that cut

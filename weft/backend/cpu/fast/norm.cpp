@@ -124,10 +124,13 @@ void FastKernels::sum_norm(const SumNormOut& out, const SumNormIn& in, const Nor
 
 void FastKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const Tensor& residual,
                                 const NormSaved& saved, const NormArgs& how) {
-  if (!ready({&grads.dx, &grads.dgain, &grads.dbias, &dy, &residual, &saved.x, &saved.gain}) ||
+  if (!ready(
+          {&grads.dx, &grads.dgain, &grads.dbias, &grads.rounded, &dy, &residual, &saved.x, &saved.gain}) ||
       !whole(saved.stats))
     return ReferenceKernels::norm_backward(grads, dy, residual, saved, how);
-  const Lines to(grads.dx, {&dy, &residual, &saved.x});
+  const Tensor& again = grads.rounded ? grads.dx : grads.rounded;
+  const Lines to(grads.dx, {&dy, &residual, &saved.x, &again});
+  const Lines rounded(grads.rounded);
   const Lines given(dy);
   const Lines old(residual);
   const Lines from(saved.x);
@@ -149,11 +152,17 @@ void FastKernels::norm_backward(const NormGrads& grads, const Tensor& dy, const 
       float* dgain = sums + 2 * p * h;
       std::fill_n(dgain, 2 * h, 0.0F);
       const std::int64_t end = start + pieces.first(piece + 1);
-      const std::int64_t together = even ? end - start - pieces.first(piece) : 1;
-      for (std::int64_t i = start + pieces.first(piece); i < end; i += together)
+      // What is rounded is read again, so few rows are made before it is.
+      const std::int64_t most = grads.rounded ? 2 : end - start - pieces.first(piece);
+      for (std::int64_t i = start + pieces.first(piece); i < end;) {
+        const std::int64_t together = even ? std::min(most, end - i) : 1;
         loops_.norm.backward({to.outs(i), given.ins(i), old.ins(i), from.ins(i), together,
                               kept.mean ? kept.mean + i : nullptr, kept.rstd + i},
                              gain, grads.dgain ? dgain : nullptr, grads.dbias ? dgain + h : nullptr, shape);
+        const std::int64_t next = i + together;
+        for (; i < next; ++i)
+          if (grads.rounded) loops_.elementwise.copy(rounded.out(i), to.in(i), h);
+      }
       if (walk != fast::Walk::bf16) continue;
       loops_.elementwise.restore(dgain, h);
       loops_.elementwise.restore(dgain + h, h);

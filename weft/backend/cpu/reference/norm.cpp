@@ -94,8 +94,8 @@ void ReferenceKernels::norm_backward(const NormGrads& grads, const Tensor& dy, c
       const auto some = [&](const Tensor& t) { return t ? t.slice(0, i * rows, rows) : t; };
       const NormSaved piece{some(saved.x), {some(saved.stats.mean), some(saved.stats.rstd)}, saved.gain};
       const Tensor dbias = grads.dbias ? grads.dbias.at(0, i) : Tensor();
-      ReferenceKernels::norm_backward({some(grads.dx), grads.dgain.at(0, i), dbias}, some(dy), some(residual),
-                                      piece, how);
+      const NormGrads into{some(grads.dx), grads.dgain.at(0, i), dbias, some(grads.rounded)};
+      ReferenceKernels::norm_backward(into, some(dy), some(residual), piece, how);
     }
     return;
   }
@@ -122,6 +122,7 @@ void ReferenceKernels::norm_backward(const NormGrads& grads, const Tensor& dy, c
         residual ? LoadedRows(residual).load(i) : std::vector<double>(g.size());
     for (std::size_t j = 0; j < g.size(); ++j) g[j] += stream[j];
     to.store(i, g);
+    if (grads.rounded) LoadedRows(grads.rounded).store(i, to.load(i));
   }
   add_to(grads.dgain, dgain);
   add_to(grads.dbias, dbias);
