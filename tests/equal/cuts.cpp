@@ -124,6 +124,8 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "weighed" ? tiny_weighed()
                        : name == "gemma"   ? tiny_gemma()
                        : name == "olmo"    ? tiny_olmo()
+                       : name == "neox"    ? tiny_neox()
+                       : name == "command" ? tiny_command()
                        : name == "delta"   ? tiny_delta()
                        : name == "hybrid"  ? tiny_hybrid(letters(layers))
                                            : tiny_llama();

@@ -35,6 +35,8 @@ std::vector<Case> cases() {
           {"hybrid", bf16},
           {"gemma", bf16},
           {"olmo", f32},
+          {"neox", f32},
+          {"command", bf16},
           {"weighed", bf16},
           {"mixture", f32, 0, 1, true},
           {"mixture", bf16, 0, 1, true},

@@ -111,7 +111,7 @@ Flow Block::backward(Pass& pass, const Flow& dout) {
     const Tensor normed = saved.normed ? saved.normed : normed_for(here, saved.x).y;
     const Tensor dnormed = here.inner->backward(pass, dy, normed, d);
     const bool through_norm = here.norm && options_.residual == Residual::of_input;
-    if (!through_norm) ops::add_into(dnormed, dnormed, d.hidden);
+    if (!through_norm && !here.inner->adds_residual_grad()) ops::add_into(dnormed, dnormed, d.hidden);
     const Tensor residual = through_norm ? d.hidden : Tensor();
     d.hidden = here.norm ? here.norm->backward(dnormed, residual, saved.x, saved.stats) : dnormed;
   }

@@ -39,7 +39,9 @@ void complete_gpt(ModelConfig& m) {
                        .delta = true,
                        .gates = true,
                        .hybrid = true,
-                       .norm_places = true});
+                       .norm_places = true,
+                       .parallel = true,
+                       .logits_bias = true});
 }
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }
