@@ -83,6 +83,13 @@ INSTANTIATE_TEST_SUITE_P(Models, Hub, ::testing::ValuesIn(hub_models),
 // Not of Gemma: its only key head cannot be cut in two.
 TEST(HubRanks, each_reads_its_own_part_and_no_more) {
   for (const char* name : {"gpt2",
+                           "gpt_neox",
+                           "gpt_neox_serial",
+                           "gptj",
+                           "phi",
+                           "falcon_grouped",
+                           "falcon_serial",
+                           "cohere",
                            "llama2",
                            "llama3",
                            "mistral",

@@ -16,6 +16,14 @@
 namespace weft::testing {
 
 constexpr const char* hub_models[] = {"gpt2",
+                                      "gpt_neox",
+                                      "gpt_neox_serial",
+                                      "gptj",
+                                      "phi",
+                                      "falcon",
+                                      "falcon_grouped",
+                                      "falcon_serial",
+                                      "cohere",
                                       "llama2",
                                       "llama3",
                                       "mistral",

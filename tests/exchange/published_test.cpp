@@ -26,7 +26,10 @@ constexpr Published published[] = {
     {"glm4.5", "glm4_moe", 352'797'829'024},    {"olmo2_7b", "olmo2", 7'298'617'344},
     {"olmo3_7b", "olmo3", 7'298'011'136},       {"gemma3_1b", "gemma3_text", 999'885'952},
     {"glm4_9b", "glm4", 9'400'094'720},         {"granite3.1_8b", "granite", 8'170'848'256},
-    {"exaone4_32b", "exaone4", 32'003'216'384}, {"llama4_scout", "llama4_text", 107'769'861'120}};
+    {"exaone4_32b", "exaone4", 32'003'216'384}, {"pythia_1.4b", "gpt_neox", 1'414'647'808},
+    {"command_r", "cohere", 34'980'831'232},    {"phi_2", "phi", 2'779'683'840},
+    {"falcon_7b", "falcon", 6'921'720'704},     {"falcon_40b", "falcon", 41'303'293'952},
+    {"gptj_6b", "gptj", 6'050'882'784},         {"llama4_scout", "llama4_text", 107'769'861'120}};
 
 std::filesystem::path file_of(const std::string& name) { return hub_model("published") / (name + ".json"); }
 

@@ -71,7 +71,39 @@ def llama4(rng, shape, common):
         no_rope_layer_interval=rng.choice([2, 9]), use_qk_norm=rng.choice([True, False]), rope_parameters=angles(500.0)))
 
 
-FAMILIES = (llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma3, glm4, glm4_moe, granite)
+def single_keys(common):
+    return {name: value for name, value in common.items() if name not in ("num_key_value_heads", "rms_norm_eps", "head_dim")}
+
+
+def gpt_neox(rng, shape, common):
+    return t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**single_keys(common), hidden_act=rng.choice(["gelu", "gelu_new"]), use_parallel_residual=rng.choice([True, True, False]),
+                                                rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
+
+
+def gptj(rng, shape, common):
+    return t.GPTJForCausalLM(t.GPTJConfig(vocab_size=shape["words"], n_positions=shape["sequence"], n_embd=shape["width"], n_layer=shape["layers"], n_head=shape["heads"],
+                                          n_inner=shape["inner"], rotary_dim=rng.choice([2, shape["width"] // shape["heads"]]), initializer_range=0.1,
+                                          bos_token_id=1, eos_token_id=2, tie_word_embeddings=common["tie_word_embeddings"], attn_implementation="eager"))
+
+
+def phi(rng, shape, common):
+    return t.PhiForCausalLM(t.PhiConfig(**{**single_keys(common), "num_key_value_heads": shape["groups"]}, qk_layernorm=False,
+                                        rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
+
+
+def falcon(rng, shape, common):
+    kind = rng.choice([dict(multi_query=True), dict(multi_query=False), dict(multi_query=True, parallel_attn=False),
+                       *[dict(new_decoder_architecture=True, num_kv_heads=shape["groups"], num_ln_in_parallel_attn=norms) for norms in (1, 2)]])
+    said = single_keys(common)
+    said["ffn_hidden_size"] = said.pop("intermediate_size")
+    return t.FalconForCausalLM(t.FalconConfig(**said, **kind, alibi=False, bias=rng.choice([True, False]), rope_parameters=angles(500.0)))
+
+
+def cohere(rng, shape, common):
+    return t.CohereForCausalLM(t.CohereConfig(**common, logit_scale=rng.choice([0.25, 1.0]), rope_parameters=angles(500.0)))
+
+
+FAMILIES = (gpt_neox, gptj, phi, falcon, cohere, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):

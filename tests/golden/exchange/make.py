@@ -27,6 +27,9 @@ HEADS, WIDTH, LAYERS, WORDS = pick(4, 2, 6, 8), pick(4, 6, 8, 16), pick(2, 1, 3)
 SMALL = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
              num_attention_heads=HEADS, num_key_value_heads=HEADS // 2, max_position_embeddings=32, bos_token_id=1,
              eos_token_id=2, pad_token_id=0)
+ONE_KEY_A_HEAD = {name: value for name, value in SMALL.items() if name != "num_key_value_heads"}
+FALCON = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_hidden_size=SMALL["intermediate_size"],
+              max_position_embeddings=32, bos_token_id=1, eos_token_id=2)
 LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=8)
 ENCODER = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
@@ -96,6 +99,20 @@ PIXTRAL = dict(model_type="pixtral", hidden_size=8, intermediate_size=8, num_hid
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
+    "gpt_neox": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**ONE_KEY_A_HEAD, hidden_act=pick("gelu", "gelu_new"), **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
+    "gpt_neox_serial": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**ONE_KEY_A_HEAD, use_parallel_residual=False, tie_word_embeddings=True, **turned(
+        rope_type="linear", rope_theta=500.0, factor=2.0, partial_rotary_factor=pick(1.0, 0.5))), dict(dtype=torch.bfloat16)),
+    "gptj": (t.GPTJForCausalLM, t.GPTJConfig(vocab_size=WORDS, n_positions=32, n_embd=HEADS * WIDTH, n_layer=LAYERS, n_head=HEADS, rotary_dim=WIDTH - pick(2, 0),
+                                             n_inner=pick(None, 40), bos_token_id=1, eos_token_id=2), {}),
+    "phi": (t.PhiForCausalLM, t.PhiConfig(**SMALL, qk_layernorm=pick(True, False), **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
+    "falcon": (t.FalconForCausalLM, t.FalconConfig(**FALCON, multi_query=pick(True, False), alibi=False), {}),
+    "falcon_grouped": (t.FalconForCausalLM, t.FalconConfig(**FALCON, new_decoder_architecture=True, num_kv_heads=HEADS // 2, bias=pick(True, False),
+                                                           num_ln_in_parallel_attn=pick(2, 1)), dict(max_shard_size="8KB")),
+    "falcon_serial": (t.FalconForCausalLM, t.FalconConfig(**FALCON, parallel_attn=False, multi_query=pick(False, True), bias=pick(True, False)),
+                      dict(dtype=torch.float16)),
+    "cohere": (t.CohereForCausalLM, t.CohereConfig(**SMALL, logit_scale=pick(0.25, 0.0625), **turned(rope_type="default", rope_theta=500.0)), {}),
     "llama2": (t.LlamaForCausalLM, t.LlamaConfig(**{**SMALL, "num_key_value_heads": HEADS}, rms_norm_eps=1e-5),
                dict(max_shard_size="8KB")),
     "llama3": (t.LlamaForCausalLM, t.LlamaConfig(**SMALL, **turned(**LLAMA3), attention_bias=True, mlp_bias=True), {}),

@@ -30,6 +30,11 @@ class GptCook {
   void linear(const std::string& ours, const std::string& theirs);
   void gpt2_layer(int layer);
   void llama_layer(int layer);
+  /// GPT-NeoX's names, GPT-J's, Phi's, Falcon's and Cohere's.
+  std::vector<Recipe> beside();
+  void layer_beside(int layer);
+  /// Theirs are rows of key groups as ours, but for how channels that turn stand.
+  std::vector<RowRun> in_groups() const;
   /// Attention and an MLP, or experts, of any layer that is made so.
   void layer_of(const std::string& ours, const std::string& theirs);
   /// A layer that remembers: filters of all heads' queries, of their keys and of their values stand behind

@@ -172,6 +172,8 @@ GptType gpt_type(std::string_view word) {
 void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type) {
   if (gpt_type(type) == GptType::gpt2)
     read_gpt2(model, settings);
+  else if (may_stand_beside(gpt_type(type)))
+    read_beside(model, gpt_type(type), settings);
   else if (gpt_type(type) == GptType::nemotron_h)
     read_nemotron_h(model, settings);
   else

@@ -88,6 +88,7 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
   if (stretches_pairs(m) && !is_phi3(m))
     return "angles that are stretched pair by pair, in a model that is not as Phi-3";
+  if (is_beside(m)) return no_beside(m);
   if (is_llama4(m)) return no_llama4(m);
   if (m.norm_places != NormPlaces::before) return no_norms_elsewhere(m);
   if (m.rotary.window_base) return "angles of their own in layers that look through a window";
@@ -145,7 +146,7 @@ GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   const bool elsewhere = m.norm_places != NormPlaces::before;
-  if (reason.empty() && !is_gemma(m) && !elsewhere && !is_llama4(m)) {
+  if (reason.empty() && !is_gemma(m) && !elsewhere && !is_llama4(m) && !is_beside(m)) {
     reason = m.hybrid.on()          ? no_hybrid(m)
              : m.sink != Sink::none ? no_gpt_oss(m)
              : m.delta.on           ? no_qwen3_next(m)
@@ -155,6 +156,7 @@ GptType plainest(const ModelConfig& m) {
   if (!reason.empty())
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
+  if (is_beside(m)) return type_of_beside(m);
   if (is_llama4(m)) return GptType::llama4_text;
   if (elsewhere) return type_of_norms(m);
   if (is_gemma(m)) return GptType::gemma;
@@ -226,6 +228,8 @@ ModelConfig plain_gpt(ModelConfig m) {
   if (!skips(m)) m.rotary.skip_layers.clear();
   if (!skips(m) && m.qk_norm_plain) m.qk_norm_turning = true;  // all do
   if (!m.gated) m.gate_limit = m.gate_offset = 0;
+  if (m.norm == NormKind::rms) m.norm_bias = true;  // it has none
+  if (!m.linear_bias) m.project_bias = true;
   if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
   drop_idle_angles(m);
   const bool windowed = has_window(m);
