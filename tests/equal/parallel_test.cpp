@@ -55,6 +55,17 @@ TEST(ParallelSublayers, may_be_experts) {
   expect_bits_of_one_rank(beside_experts(), all);
 }
 
+/// Every guess at a further token makes logits, and so a gradient of their biases.
+TEST(ParallelSublayers, may_guess_further_tokens_by_biased_logits) {
+  ModelConfig config = shape_of("neox", 2);
+  config.logits_bias = true;
+  config.ahead.depths = 2;
+  complete(config);
+  const std::vector<Cut> all{{{.dp = 2}, 1}, {{.tp = 2, .dp = 2, .sequence = true, .zero = 3}, 1}};
+  expect_bits_of_one_rank(config, all);
+  expect_steps_of_one_rank(config, all);
+}
+
 TEST(ParallelSublayers, forget_what_they_compute_again) {
   for (const char* name : {"neox", "command"}) {
     ModelConfig config = shape_of(name, 4);

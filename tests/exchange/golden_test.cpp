@@ -83,6 +83,10 @@ INSTANTIATE_TEST_SUITE_P(Models, Hub, ::testing::ValuesIn(hub_models),
 // Not of Gemma: its only key head cannot be cut in two.
 TEST(HubRanks, each_reads_its_own_part_and_no_more) {
   for (const char* name : {"gpt2",
+                           "mamba2",
+                           "bamba",
+                           "granitemoehybrid",
+                           "granitemoehybrid_dense",
                            "gpt_neox",
                            "gpt_neox_serial",
                            "gptj",

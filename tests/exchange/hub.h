@@ -16,6 +16,10 @@
 namespace weft::testing {
 
 constexpr const char* hub_models[] = {"gpt2",
+                                      "mamba2",
+                                      "bamba",
+                                      "granitemoehybrid",
+                                      "granitemoehybrid_dense",
                                       "gpt_neox",
                                       "gpt_neox_serial",
                                       "gptj",

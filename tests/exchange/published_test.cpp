@@ -20,16 +20,27 @@ struct Published {
 
 // Counted by tests/golden/exchange/published/count.py, with the biases that choose experts, and without what
 // guesses further tokens.
-constexpr Published published[] = {
-    {"phi3_mini_4k", "mistral", 3'821'079'552}, {"phi4", "llama", 14'659'507'200},
-    {"smollm3_3b", "smollm3", 3'075'098'624},   {"glm4.5_air", "glm4_moe", 106'852'251'264},
-    {"glm4.5", "glm4_moe", 352'797'829'024},    {"olmo2_7b", "olmo2", 7'298'617'344},
-    {"olmo3_7b", "olmo3", 7'298'011'136},       {"gemma3_1b", "gemma3_text", 999'885'952},
-    {"glm4_9b", "glm4", 9'400'094'720},         {"granite3.1_8b", "granite", 8'170'848'256},
-    {"exaone4_32b", "exaone4", 32'003'216'384}, {"pythia_1.4b", "gpt_neox", 1'414'647'808},
-    {"command_r", "cohere", 34'980'831'232},    {"phi_2", "phi", 2'779'683'840},
-    {"falcon_7b", "falcon", 6'921'720'704},     {"falcon_40b", "falcon", 41'303'293'952},
-    {"gptj_6b", "gptj", 6'050'882'784},         {"llama4_scout", "llama4_text", 107'769'861'120}};
+constexpr Published published[] = {{"phi3_mini_4k", "mistral", 3'821'079'552},
+                                   {"phi4", "llama", 14'659'507'200},
+                                   {"smollm3_3b", "smollm3", 3'075'098'624},
+                                   {"glm4.5_air", "glm4_moe", 106'852'251'264},
+                                   {"glm4.5", "glm4_moe", 352'797'829'024},
+                                   {"olmo2_7b", "olmo2", 7'298'617'344},
+                                   {"olmo3_7b", "olmo3", 7'298'011'136},
+                                   {"gemma3_1b", "gemma3_text", 999'885'952},
+                                   {"glm4_9b", "glm4", 9'400'094'720},
+                                   {"granite3.1_8b", "granite", 8'170'848'256},
+                                   {"exaone4_32b", "exaone4", 32'003'216'384},
+                                   {"bamba_9b", "bamba", 9'780'235'392},
+                                   {"granite4.0_h_tiny", "granitemoehybrid", 6'939'037'248},
+                                   {"mamba_codestral_7b", "mamba2", 7'285'403'648},
+                                   {"pythia_1.4b", "gpt_neox", 1'414'647'808},
+                                   {"command_r", "cohere", 34'980'831'232},
+                                   {"phi_2", "phi", 2'779'683'840},
+                                   {"falcon_7b", "falcon", 6'921'720'704},
+                                   {"falcon_40b", "falcon", 41'303'293'952},
+                                   {"gptj_6b", "gptj", 6'050'882'784},
+                                   {"llama4_scout", "llama4_text", 107'769'861'120}};
 
 std::filesystem::path file_of(const std::string& name) { return hub_model("published") / (name + ".json"); }
 

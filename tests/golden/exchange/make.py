@@ -90,6 +90,10 @@ SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size
 
 STATE, ATTENTION = "linear_attention", "full_attention"
 
+MAMBA = dict(mamba_expand=2, mamba_n_heads=pick(4, 8, 2), mamba_n_groups=pick(2, 1), mamba_d_state=pick(5, 4, 8), mamba_d_conv=pick(4, 3, 2))
+BIASES = dict.fromkeys(("attention_bias", "mlp_bias"), pick(True, False))  # weft has both or neither
+GRANITE = dict(embedding_multiplier=pick(12.0, 6.0), attention_multiplier=pick(0.4, 0.015625), residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0))
+
 # What sees pictures, as small as it may be: weft passes it over.
 EYES = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=2, temporal_patch_size=1, spatial_merge_size=1,
             num_position_embeddings=4)
@@ -144,8 +148,8 @@ MODELS = {
     "glm4": (t.Glm4ForCausalLM, t.Glm4Config(**SMALL, head_dim=8, attention_bias=pick(True, False),
                                              rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
     "granite": (t.GraniteForCausalLM, t.GraniteConfig(**SMALL, embedding_multiplier=pick(12.0, 6.0), attention_multiplier=pick(0.4, 0.015625),
-                                                      residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0), attention_bias=pick(True, False),
-                                                      mlp_bias=pick(True, False), **turned(rope_type="default", rope_theta=500.0)), {}),
+                                                      residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0), **BIASES,
+                                                      **turned(rope_type="default", rope_theta=500.0)), {}),
     "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(**SMALL, num_local_experts=EXPERTS, num_experts_per_tok=2,
                                                       sliding_window=pick(None, 5)), {}),
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(**SMALL, **CHOSEN, shared_expert_intermediate_size=pick(16, 24),
@@ -176,6 +180,18 @@ MODELS = {
                                                                                                  [STATE, "mlp", STATE, "mlp", ATTENTION])), {}),
     "nemotron_h_latent": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, **pick(dict(n_group=4, topk_group=2), {}), moe_latent_size=pick(8, 16),
                                                                     layers_block_type=[ATTENTION, STATE, "moe"]), dict(max_shard_size="30KB")),
+    "mamba2": (t.Mamba2ForCausalLM, t.Mamba2Config(
+        vocab_size=WORDS, hidden_size=16, num_hidden_layers=LAYERS, num_heads=pick(4, 8), head_dim=pick(8, 4), n_groups=pick(2, 1, 4), state_size=pick(5, 4, 8),
+        conv_kernel=pick(4, 3, 2), residual_in_fp32=False, tie_word_embeddings=pick(True, False), pad_token_id=0, bos_token_id=1, eos_token_id=2), {}),
+    "bamba": (t.BambaForCausalLM, t.BambaConfig(**{**SMALL, "num_hidden_layers": 3}, **MAMBA, attn_layer_indices=pick([1], [0, 2]), **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5)), dict(max_shard_size="30KB")),
+    "granitemoehybrid": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig(
+        **{**SMALL, "num_hidden_layers": 3, "intermediate_size": pick(12, 20)}, **MAMBA, **GRANITE, num_local_experts=EXPERTS, num_experts_per_tok=pick(2, 3),
+        shared_intermediate_size=pick(20, 16), layer_types=[STATE, ATTENTION, STATE]), {}),
+    "granitemoehybrid_dense": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig(
+        **{**SMALL, "num_hidden_layers": 3}, **MAMBA, **GRANITE, num_local_experts=0, shared_intermediate_size=SMALL["intermediate_size"],
+        position_embedding_type="rope", layer_types=[STATE, STATE, ATTENTION], tie_word_embeddings=True, **turned(rope_type="default", rope_theta=500.0)),
+        dict(dtype=torch.bfloat16)),
     "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
     "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),

@@ -37,21 +37,48 @@ enum class GptType : std::uint8_t {
   qwen3_5_moe_text,
   glm4_moe,
   llama4_text,
+  mamba2,
+  bamba,
+  granitemoehybrid,
   nemotron_h,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 32> gpt_types{"gpt2",        "gpt_neox",     "gptj",
-                                                            "phi",         "falcon",       "cohere",
-                                                            "llama",       "mistral",      "qwen2",
-                                                            "qwen3",       "gemma",        "gemma3_text",
-                                                            "phi3",        "smollm3",      "olmo2",
-                                                            "olmo3",       "exaone4",      "glm4",
-                                                            "granite",     "qwen3_5_text", "mixtral",
-                                                            "qwen2_moe",   "qwen3_moe",    "olmoe",
-                                                            "gpt_oss",     "qwen3_next",   "qwen3_5_moe_text",
-                                                            "glm4_moe",    "llama4_text",  "nemotron_h",
-                                                            "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 35> gpt_types{"gpt2",
+                                                            "gpt_neox",
+                                                            "gptj",
+                                                            "phi",
+                                                            "falcon",
+                                                            "cohere",
+                                                            "llama",
+                                                            "mistral",
+                                                            "qwen2",
+                                                            "qwen3",
+                                                            "gemma",
+                                                            "gemma3_text",
+                                                            "phi3",
+                                                            "smollm3",
+                                                            "olmo2",
+                                                            "olmo3",
+                                                            "exaone4",
+                                                            "glm4",
+                                                            "granite",
+                                                            "qwen3_5_text",
+                                                            "mixtral",
+                                                            "qwen2_moe",
+                                                            "qwen3_moe",
+                                                            "olmoe",
+                                                            "gpt_oss",
+                                                            "qwen3_next",
+                                                            "qwen3_5_moe_text",
+                                                            "glm4_moe",
+                                                            "llama4_text",
+                                                            "mamba2",
+                                                            "bamba",
+                                                            "granitemoehybrid",
+                                                            "nemotron_h",
+                                                            "deepseek_v3",
+                                                            "deepseek_v2"};
 /// What transformers calls a type's class, and what goes without saying there.
 struct GptWays {
   std::string_view class_name;
@@ -88,12 +115,19 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {"Qwen3_5MoeForCausalLM"},
      {.class_name = "Glm4MoeForCausalLM", .epsilon = 1e-5},
      {.class_name = "Llama4ForCausalLM", .base = 500000, .epsilon = 1e-5},
+     {"Mamba2ForCausalLM"},
+     {.class_name = "BambaForCausalLM", .epsilon = 1e-5},
+     {"GraniteMoeHybridForCausalLM"},
      {"NemotronHForCausalLM"},
      {"DeepseekV3ForCausalLM"},
      {"DeepseekV2ForCausalLM"}}};
 constexpr const GptWays& ways_of(GptType type) { return gpt_ways[std::size_t(type)]; }
 /// Attention and MLPs may read the same, and norms are layer norms.
 constexpr bool may_stand_beside(GptType type) { return type >= GptType::gpt_neox && type <= GptType::cohere; }
+/// State spaces, beside which some layers attend.
+constexpr bool has_states(GptType type) {
+  return type >= GptType::mamba2 && type <= GptType::granitemoehybrid;
+}
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Experts in Mixtral's words: their number is local, and weights are a softmax over the chosen.
@@ -126,7 +160,7 @@ constexpr bool stores_neighbors(GptType type) {
 /// A part of each head turns.
 constexpr bool turns_partly(GptType type) {
   return type == GptType::phi3 || type == GptType::glm4 || type == GptType::glm4_moe || remembers(type) ||
-         type == GptType::gpt_neox || type == GptType::phi;
+         type == GptType::gpt_neox || type == GptType::phi || type == GptType::bamba;
 }
 /// Looks through one window in all layers, or in those that a list names.
 constexpr bool slides_everywhere(GptType type) {
@@ -174,6 +208,14 @@ void read_hub_delta(ModelConfig& model, GptType type, HubSettings& settings);
 void read_llama4(ModelConfig& model, HubSettings& settings);
 /// GPT-NeoX, GPT-J, Phi, Falcon and Cohere.
 void read_beside(ModelConfig& model, GptType type, HubSettings& settings);
+/// Mamba 2, Bamba and Granite 4.
+void read_states(ModelConfig& model, GptType type, HubSettings& settings);
+/// Granite's multipliers.
+void read_granite(ModelConfig& model, HubSettings& settings);
+/// A letter for each word of a list of layers; empty where there is none.
+std::string read_hub_layer_words(const char* name, HubSettings& settings);
+/// Times of state spaces have no limits.
+void check_hub_times(HubSettings& settings);
 /// Nemotron-H: all of it, since its layers are one thing each.
 void read_nemotron_h(ModelConfig& model, HubSettings& settings);
 /// Groups of experts that are compared by their best so many.
@@ -210,6 +252,10 @@ std::string_view no_llama4(const ModelConfig& model);
 bool is_beside(const ModelConfig& model);
 std::string_view no_beside(const ModelConfig& model);
 GptType type_of_beside(const ModelConfig& model);
+/// The same of models whose layers are one thing each, which are no Nemotron-H.
+bool is_states(const ModelConfig& model);
+std::string_view no_states(const ModelConfig& model);
+GptType type_of_states(const ModelConfig& model);
 /// Experts that are chosen by sigmoids, behind attention that is not latent.
 bool has_glm_experts(const ModelConfig& model);
 /// The same of such a model, which GLM-4.5 alone is.
@@ -226,6 +272,7 @@ void write_hub_latent(nlohmann::ordered_json& out, const ModelConfig& model, Gpt
 void write_hub_delta(nlohmann::ordered_json& out, const ModelConfig& model);
 void write_llama4(nlohmann::ordered_json& out, const ModelConfig& model);
 nlohmann::ordered_json nemotron_h_json(const ModelConfig& model);
+nlohmann::ordered_json states_json(const ModelConfig& model, GptType type);
 nlohmann::ordered_json beside_json(const ModelConfig& model, GptType type);
 nlohmann::ordered_json activation_word(const ModelConfig& model);
 void write_hub_rotary(nlohmann::ordered_json& out, const RotaryConfig& rotary);

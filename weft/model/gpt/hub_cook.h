@@ -64,6 +64,11 @@ class GptCook {
   /// Nemotron-H's names.
   std::vector<Recipe> hybrid();
   LayerPart part_at(int layer, std::size_t i) const { return parts_of_layer(m_, layer)[i]; }
+  /// Bamba's and Granite 4's names: a layer of theirs is two of ours.
+  std::vector<Recipe> in_pairs();
+  void second_of_pair(const std::string& ours, const std::string& theirs);
+  /// All of a layer's in one tensor, stored as each is here.
+  void slab(const std::string& ours, std::string theirs, std::int64_t e);
   void part(const std::string& ours, const std::string& theirs, LayerPart what);
   void state(const std::string& ours, const std::string& theirs);
   /// A depth's parts are layers there, of which the first has what joins, and the last a norm behind it.

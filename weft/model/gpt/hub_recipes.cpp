@@ -5,7 +5,7 @@
 namespace weft {
 
 std::vector<Recipe> GptCook::all() {
-  if (m_.hybrid.on()) return hybrid();
+  if (m_.hybrid.on()) return has_states(type_) && type_ != GptType::mamba2 ? in_pairs() : hybrid();
   if (may_stand_beside(type_)) return beside();
   same("embedding.words", gpt2_ ? "transformer.wte.weight" : "model.embed_tokens.weight");
   if (list_.has("embedding.positions")) same("embedding.positions", "transformer.wpe.weight");

@@ -35,7 +35,9 @@ void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double oth
 
 double usual_percent(GptType type) {
   if (remembers(type) || type == GptType::gpt_neox) return 0.25;
-  return type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::phi ? 0.5 : 1;
+  return type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::phi || type == GptType::bamba
+             ? 0.5
+             : 1;
 }
 
 /// What goes without saying there.

@@ -134,6 +134,7 @@ void write_hub_rotary(ordered_json& out, const RotaryConfig& r) {
 
 ordered_json write_gpt(const ModelConfig& m, std::string_view type) {
   if (gpt_type(type) == GptType::nemotron_h) return nemotron_h_json(m);
+  if (has_states(gpt_type(type))) return states_json(m, gpt_type(type));
   if (may_stand_beside(gpt_type(type))) return beside_json(m, gpt_type(type));
   return gpt_type(type) == GptType::gpt2 ? gpt2_json(m) : llama_like_json(m, gpt_type(type));
 }
