@@ -91,6 +91,8 @@ SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size
 STATE, ATTENTION = "linear_attention", "full_attention"
 
 MAMBA = dict(mamba_expand=2, mamba_n_heads=pick(4, 8, 2), mamba_n_groups=pick(2, 1), mamba_d_state=pick(5, 4, 8), mamba_d_conv=pick(4, 3, 2))
+HALF = 0.5 if WIDTH % 4 == 0 else 1.0  # of a head turns, an even number of channels
+FOUR_WIDE = dict(hidden_size=16, num_attention_heads=4, num_key_value_heads=2)  # half of a head always turns there
 BIASES = dict.fromkeys(("attention_bias", "mlp_bias"), pick(True, False))  # weft has both or neither
 GRANITE = dict(embedding_multiplier=pick(12.0, 6.0), attention_multiplier=pick(0.4, 0.015625), residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0))
 
@@ -104,13 +106,13 @@ MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
     "gpt_neox": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**ONE_KEY_A_HEAD, hidden_act=pick("gelu", "gelu_new"), **turned(
-        rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=HALF)), {}),
     "gpt_neox_serial": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**ONE_KEY_A_HEAD, use_parallel_residual=False, tie_word_embeddings=True, **turned(
-        rope_type="linear", rope_theta=500.0, factor=2.0, partial_rotary_factor=pick(1.0, 0.5))), dict(dtype=torch.bfloat16)),
+        rope_type="linear", rope_theta=500.0, factor=2.0, partial_rotary_factor=1.0)), dict(dtype=torch.bfloat16)),
     "gptj": (t.GPTJForCausalLM, t.GPTJConfig(vocab_size=WORDS, n_positions=32, n_embd=HEADS * WIDTH, n_layer=LAYERS, n_head=HEADS, rotary_dim=WIDTH - pick(2, 0),
                                              n_inner=pick(None, 40), bos_token_id=1, eos_token_id=2), {}),
     "phi": (t.PhiForCausalLM, t.PhiConfig(**SMALL, qk_layernorm=pick(True, False), **turned(
-        rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=HALF)), {}),
     "falcon": (t.FalconForCausalLM, t.FalconConfig(**FALCON, multi_query=pick(True, False), alibi=False), {}),
     "falcon_grouped": (t.FalconForCausalLM, t.FalconConfig(**FALCON, new_decoder_architecture=True, num_kv_heads=HEADS // 2, bias=pick(True, False),
                                                            num_ln_in_parallel_attn=pick(2, 1)), dict(max_shard_size="8KB")),
@@ -181,9 +183,9 @@ MODELS = {
     "nemotron_h_latent": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, **pick(dict(n_group=4, topk_group=2), {}), moe_latent_size=pick(8, 16),
                                                                     layers_block_type=[ATTENTION, STATE, "moe"]), dict(max_shard_size="30KB")),
     "mamba2": (t.Mamba2ForCausalLM, t.Mamba2Config(
-        vocab_size=WORDS, hidden_size=16, num_hidden_layers=LAYERS, num_heads=pick(4, 8), head_dim=pick(8, 4), n_groups=pick(2, 1, 4), state_size=pick(5, 4, 8),
+        vocab_size=WORDS, hidden_size=16, num_hidden_layers=LAYERS, **pick(dict(num_heads=4, head_dim=8), dict(num_heads=8, head_dim=4)), n_groups=pick(2, 1, 4), state_size=pick(5, 4, 8),
         conv_kernel=pick(4, 3, 2), residual_in_fp32=False, tie_word_embeddings=pick(True, False), pad_token_id=0, bos_token_id=1, eos_token_id=2), {}),
-    "bamba": (t.BambaForCausalLM, t.BambaConfig(**{**SMALL, "num_hidden_layers": 3}, **MAMBA, attn_layer_indices=pick([1], [0, 2]), **turned(
+    "bamba": (t.BambaForCausalLM, t.BambaConfig(**{**SMALL, **FOUR_WIDE, "num_hidden_layers": 3}, **MAMBA, attn_layer_indices=pick([1], [0, 2]), **turned(
         rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5)), dict(max_shard_size="30KB")),
     "granitemoehybrid": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig(
         **{**SMALL, "num_hidden_layers": 3, "intermediate_size": pick(12, 20)}, **MAMBA, **GRANITE, num_local_experts=EXPERTS, num_experts_per_tok=pick(2, 3),

@@ -32,7 +32,7 @@ std::string pairs(const std::string& mixers, char behind) {
   return out;
 }
 
-bool attends(const ModelConfig& m, int pair) { return m.hybrid.layers[std::size_t(2 * pair)] == '*'; }
+bool attends(const ModelConfig& m, int pair) { return m.hybrid.layers[2 * std::size_t(pair)] == '*'; }
 
 /// Of two names the first is Mamba 2's, the second the others'.
 StateConfig read_state(const ModelConfig& m, bool plain, HubSettings& s) {
