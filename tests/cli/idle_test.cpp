@@ -39,6 +39,13 @@ void expect_said(std::span<const Case> cases) {
 
 }  // namespace
 
+TEST(Idle, flags_without_biases_wait_for_what_has_some) {
+  expect_said(std::array{Case{"--normalization RMSNorm --disable-norm-bias", "--disable-norm-bias",
+                              "only layer norms have biases"},
+                         Case{"--disable-bias-linear --disable-projection-bias", "--disable-projection-bias",
+                              "--disable-bias-linear leaves none"}});
+}
+
 TEST(Idle, flags_of_experts_wait_for_experts) {
   const std::string_view why = "only --num-experts gives layers a router";
   expect_said(std::array{

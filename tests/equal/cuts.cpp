@@ -126,6 +126,8 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "olmo"    ? tiny_olmo()
                        : name == "capped"  ? tiny_capped()
                        : name == "chunks"  ? tiny_chunks()
+                       : name == "neox"    ? tiny_neox()
+                       : name == "command" ? tiny_command()
                        : name == "delta"   ? tiny_delta()
                        : name == "hybrid"  ? tiny_hybrid(letters(layers))
                                            : tiny_llama();

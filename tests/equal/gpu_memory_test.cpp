@@ -38,6 +38,8 @@ std::vector<Case> cases() {
           {"olmo", f32},
           {"capped", bf16},
           {"chunks", f32},
+          {"neox", f32},
+          {"command", bf16},
           {"weighed", bf16},
           {"mixture", f32, 0, 1, true},
           {"mixture", bf16, 0, 1, true},

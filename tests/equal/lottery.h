@@ -94,9 +94,19 @@ class Lottery {
       m.rotary.window_base = 50;
     }
     m.experts.weigh_input = m.experts.count > 0 && m.experts.latent == 0 && later_() % 2 == 0;
+    place_beside(m);
     m.residual_in_f32 = m.precision != Precision::f32 && later_() % 2 == 0;
     if (m.kind == "gpt") change_scores(m);
     return drawn;
+  }
+  /// Attention and MLPs side by side, and biases that some such models have, and others have not.
+  void place_beside(ModelConfig& m) {
+    const auto places = ParallelSublayers(later_() % 3);
+    if (m.kind != "gpt" || m.hybrid.on()) return;
+    if (m.norm_places == NormPlaces::before && !m.residual_after_norm) m.parallel_sublayers = places;
+    m.norm_bias = later_() % 2 == 0;
+    m.logits_bias = later_() % 2 == 0;
+    m.project_bias = later_() % 2 == 0;
   }
   void change_scores(ModelConfig& m) {
     if (later_() % 3 == 0) m.scores.cap = 0.5;

@@ -56,6 +56,8 @@ void see_norms(std::set<std::string>& seen, const ModelConfig& model) {
   if (model.norm_places != NormPlaces::before)
     seen.insert(model.norm_places == NormPlaces::around ? "norms around" : "norms behind");
   if (model.residual_in_f32) seen.insert("residuals in f32");
+  if (model.parallel_sublayers != ParallelSublayers::none)
+    seen.insert(text(words(model.parallel_sublayers)[std::size_t(model.parallel_sublayers)], " of two"));
   if (model.rotary.window_base) seen.insert("windows that turn otherwise");
   if (model.qk_norm_plain) seen.insert("norms without gains");
   if (model.qk_norm_whole) seen.insert("norms of all heads");
@@ -91,7 +93,7 @@ std::set<std::string> everything() {
       "global_aux_loss alone,sinkhorn alone,zero 1,zero 2,zero 3,zero 1 of a cut model,"
       "zero 2 of a cut model,zero 3 of a cut model,state spaces,exact state spaces,"
       "norms around,norms behind,windows that turn otherwise,norms without gains,norms of all heads,weighed "
-      "rows,residuals in f32,caps,chunks,queries that grow",
+      "rows,residuals in f32,caps,chunks,queries that grow,own-norms of two,one-norm of two",
       ',');
   return {all.begin(), all.end()};
 }

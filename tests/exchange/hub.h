@@ -16,6 +16,18 @@
 namespace weft::testing {
 
 constexpr const char* hub_models[] = {"gpt2",
+                                      "mamba2",
+                                      "bamba",
+                                      "granitemoehybrid",
+                                      "granitemoehybrid_dense",
+                                      "gpt_neox",
+                                      "gpt_neox_serial",
+                                      "gptj",
+                                      "phi",
+                                      "falcon",
+                                      "falcon_grouped",
+                                      "falcon_serial",
+                                      "cohere",
                                       "llama2",
                                       "llama3",
                                       "mistral",

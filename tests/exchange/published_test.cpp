@@ -32,6 +32,15 @@ constexpr Published published[] = {{"phi3_mini_4k", "mistral", 3'821'079'552},
                                    {"glm4_9b", "glm4", 9'400'094'720},
                                    {"granite3.1_8b", "granite", 8'170'848'256},
                                    {"exaone4_32b", "exaone4", 32'003'216'384},
+                                   {"bamba_9b", "bamba", 9'780'235'392},
+                                   {"granite4.0_h_tiny", "granitemoehybrid", 6'939'037'248},
+                                   {"mamba_codestral_7b", "mamba2", 7'285'403'648},
+                                   {"pythia_1.4b", "gpt_neox", 1'414'647'808},
+                                   {"command_r", "cohere", 34'980'831'232},
+                                   {"phi_2", "phi", 2'779'683'840},
+                                   {"falcon_7b", "falcon", 6'921'720'704},
+                                   {"falcon_40b", "falcon", 41'303'293'952},
+                                   {"gptj_6b", "gptj", 6'050'882'784},
                                    {"llama4_scout", "llama4_text", 107'769'861'120}};
 
 std::filesystem::path file_of(const std::string& name) { return hub_model("published") / (name + ".json"); }

@@ -58,6 +58,58 @@ TEST(NormPlaces, are_refused_where_nothing_has_them) {
           "model: latent attention normalizes latents: leave {model.qk_norm_plain} out");
 }
 
+TEST(ParallelSublayers, say_which_norms_there_are) {
+  const ParameterList own = gpt_parameters(tiny_neox()), one = gpt_parameters(tiny_command());
+  for (const ParameterList* list : {&own, &one}) EXPECT_TRUE(list->has("layers.1.attention_norm.gain"));
+  EXPECT_TRUE(own.has("layers.1.mlp_norm.gain"));
+  EXPECT_FALSE(one.has("layers.1.mlp_norm.gain"));
+  EXPECT_TRUE(own.has("final_norm.bias"));
+  EXPECT_FALSE(one.has("final_norm.bias"));
+}
+
+TEST(ParallelSublayers, are_refused_where_nothing_has_them) {
+  refused(with([](ModelConfig& m) {
+            m.kind = "bert";
+            m.parallel_sublayers = ParallelSublayers::one_norm;
+          }),
+          "model: bert has MLPs that read what attention added: leave {model.parallel_sublayers} out");
+  refused(with([](ModelConfig& m) {
+            m.norm_places = NormPlaces::behind;
+            m.parallel_sublayers = ParallelSublayers::one_norm;
+          }),
+          "model: {model.parallel_sublayers} has norms of what attention and MLPs read alone: leave it or "
+          "{model.norm_places} out");
+  refused(with([](ModelConfig& m) {
+            m.residual_after_norm = true;
+            m.parallel_sublayers = ParallelSublayers::own_norms;
+          }),
+          "model: {model.parallel_sublayers} has norms of what attention and MLPs read alone: leave it or "
+          "{model.residual_after_norm} out");
+  refused(with([](ModelConfig& m) {
+            m.hybrid.layers = "*-";
+            m.parallel_sublayers = ParallelSublayers::own_norms;
+          }),
+          "model: layers of one thing each have nothing beside it: leave {model.parallel_sublayers} or "
+          "{model.hybrid.layers} out");
+}
+
+TEST(Biases, are_of_logits_and_projections_where_they_are_asked_for) {
+  ModelConfig m = tiny_neox();
+  EXPECT_FALSE(gpt_parameters(m).has("output.bias"));
+  EXPECT_TRUE(gpt_parameters(m).has("layers.0.attention.project.bias"));
+  m.logits_bias = true;
+  m.project_bias = false;
+  EXPECT_EQ(gpt_parameters(m).at("output.bias").shape, Shape{m.vocabulary});
+  EXPECT_FALSE(gpt_parameters(m).has("layers.0.attention.project.bias"));
+  EXPECT_TRUE(gpt_parameters(m).has("layers.0.mlp.down.bias"));
+  refused(with([](ModelConfig& other) {
+            other.kind = "bert";
+            other.logits_bias = true;
+          }),
+          "model: bert says by {model.output_bias} whether its logits have biases: leave "
+          "{model.logits_bias} out");
+}
+
 TEST(NormPlaces, of_all_heads_need_key_heads_for_each_rank) {
   ModelConfig config = tiny_olmo();
   EXPECT_NO_THROW(check_stack_cut(config, {.tp = 2}));

@@ -45,6 +45,13 @@ std::vector<Case> cases() {
       with("qk_norm_plain", tiny_llama(), [](auto& c) { c.qk_norm_plain = true; }),
       with("norms_around", tiny_gpt2(), [](auto& c) { c.norm_places = NormPlaces::around; }),
       with("norms_behind", tiny_llama(), [](auto& c) { c.norm_places = NormPlaces::behind; }),
+      with("parallel_own_norms", tiny_gpt2(),
+           [](auto& c) {
+             c.parallel_sublayers = ParallelSublayers::own_norms;
+             c.logits_bias = true;
+           }),
+      with("parallel_one_norm", tiny_llama(),
+           [](auto& c) { c.parallel_sublayers = ParallelSublayers::one_norm; }),
       with("residual_multiplier", tiny_gpt2(), [](auto& c) { c.residual_multiplier = 0.5; }),
       with("centered_gain", tiny_llama(), [](auto& c) { c.norm_centered_gain = true; }),
       with("part_of_channels_turns", tiny_llama(), [](auto& c) { c.rotary.percent = 0.5; }),

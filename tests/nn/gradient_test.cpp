@@ -152,6 +152,26 @@ std::vector<Case> placed() {
              c.output_multiplier = 0.3;
              c.attention_dropout = 0.2;
            }),
+      with("parallel_behind_own_norms", tiny_gpt2(),
+           [](auto& c) {
+             c.parallel_sublayers = ParallelSublayers::own_norms;
+             c.hidden_dropout = c.attention_dropout = 0.2;
+             c.residual_multiplier = 0.3;
+           }),
+      with("parallel_behind_one_norm", tiny_gpt2(),
+           [](auto& c) {
+             c.parallel_sublayers = ParallelSublayers::one_norm;
+             c.hidden_dropout = 0.2;
+             c.norm_bias = false;
+           }),
+      with("biases_of_logits_and_of_no_projection", tiny_gpt2(),
+           [](auto& c) {
+             c.logits_bias = true;
+             c.project_bias = false;
+             c.tied_output = false;
+           }),
+      with("parallel_latent", tiny_latent(),
+           [](auto& c) { c.parallel_sublayers = ParallelSublayers::one_norm; }),
       with("residual_multiplier", tiny_gpt2(),
            [](auto& c) {
              c.residual_multiplier = 0.3;
@@ -226,6 +246,8 @@ std::vector<Case> mixtures() {
              c.experts.weigh_input = true;
              c.norm_places = NormPlaces::around;
            }),
+      with("experts_beside_attention", mixture(tiny_llama(), {}),
+           [](auto& c) { c.parallel_sublayers = ParallelSublayers::one_norm; }),
       with("experts_beside_an_mlp", mixture(tiny_gpt2(), {}),
            [](auto& c) {
              c.experts.residual = true;

@@ -78,7 +78,61 @@ def llama4(rng, shape, common):
         attention_chunk_size=rng.choice([None, 3, 5]), floor_scale=rng.choice([2, 5]), attn_scale=rng.choice([0.3, 1.0])))
 
 
-FAMILIES = (llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
+def single_keys(common):
+    return {name: value for name, value in common.items() if name not in ("num_key_value_heads", "rms_norm_eps", "head_dim")}
+
+
+def gpt_neox(rng, shape, common):
+    return t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**single_keys(common), hidden_act=rng.choice(["gelu", "gelu_new"]), use_parallel_residual=rng.choice([True, True, False]),
+                                                rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
+
+
+def gptj(rng, shape, common):
+    return t.GPTJForCausalLM(t.GPTJConfig(vocab_size=shape["words"], n_positions=shape["sequence"], n_embd=shape["width"], n_layer=shape["layers"], n_head=shape["heads"],
+                                          n_inner=shape["inner"], rotary_dim=rng.choice([2, shape["width"] // shape["heads"]]), initializer_range=0.1,
+                                          bos_token_id=1, eos_token_id=2, tie_word_embeddings=common["tie_word_embeddings"], attn_implementation="eager"))
+
+
+def phi(rng, shape, common):
+    return t.PhiForCausalLM(t.PhiConfig(**{**single_keys(common), "num_key_value_heads": shape["groups"]}, qk_layernorm=False,
+                                        rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
+
+
+def falcon(rng, shape, common):
+    kind = rng.choice([dict(multi_query=True), dict(multi_query=False), dict(multi_query=True, parallel_attn=False),
+                       *[dict(new_decoder_architecture=True, num_kv_heads=shape["groups"], num_ln_in_parallel_attn=norms) for norms in (1, 2)]])
+    said = single_keys(common)
+    said["ffn_hidden_size"] = said.pop("intermediate_size")
+    return t.FalconForCausalLM(t.FalconConfig(**said, **kind, alibi=False, bias=rng.choice([True, False]), rope_parameters=angles(500.0)))
+
+
+def cohere(rng, shape, common):
+    return t.CohereForCausalLM(t.CohereConfig(**common, logit_scale=rng.choice([0.25, 1.0]), rope_parameters=angles(500.0)))
+
+
+def state_space(rng, shape):
+    heads = rng.choice([2, 4])
+    return dict(mamba_expand=2, mamba_n_heads=heads, mamba_d_head=2 * shape["width"] // heads, mamba_n_groups=rng.choice([1, 2]), mamba_d_state=rng.choice([4, 6]),
+                mamba_d_conv=rng.choice([2, 4]))
+
+
+# Norms of a few values make much of rounding, as nemotron_h.py says.
+def bamba(rng, shape, common):
+    return t.BambaForCausalLM(t.BambaConfig(**{**single_keys(common), "num_key_value_heads": shape["groups"], "rms_norm_eps": 1e-2}, **state_space(rng, shape),
+                                            attn_layer_indices=[rng.randrange(shape["layers"])], rope_parameters=angles(500.0, partial_rotary_factor=0.5)))
+
+
+def granitemoehybrid(rng, shape, common):
+    shape["experts"] = experts = rng.choice([0, 4])
+    kinds = [rng.choice(["linear_attention", "full_attention"]) for _ in range(shape["layers"] - 1)] + ["linear_attention"]
+    return t.GraniteMoeHybridForCausalLM(t.GraniteMoeHybridConfig(
+        **{**single_keys(common), "num_key_value_heads": shape["groups"], "rms_norm_eps": 1e-2}, **state_space(rng, shape), layer_types=kinds,
+        num_local_experts=experts, num_experts_per_tok=2, shared_intermediate_size=rng.choice([12, 20]), position_embedding_type=rng.choice([None, "rope"]),
+        embedding_multiplier=3.0, attention_multiplier=rng.choice([0.1, 0.6]), residual_multiplier=rng.choice([0.22, 0.7]), logits_scaling=2.0, use_cache=False,
+        rope_parameters=angles(500.0)))
+
+
+FAMILIES = (bamba, granitemoehybrid, gpt_neox, gptj, phi, falcon, cohere, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):
@@ -93,8 +147,10 @@ def draw(rng, shape, family=None):
                   attn_implementation="eager")
     model = make(rng, shape, common)
     for name, weight in [*model.named_parameters(), *model.named_buffers()]:
-        if name.endswith("mlp.gate.weight"):
+        if name.endswith(("mlp.gate.weight", "moe.router.weight")):
             torch.nn.init.normal_(weight, std=0.3)  # so that few choices are close enough for rounding to make another
+        if name.endswith(("conv1d.weight", "conv1d.bias")):
+            torch.nn.init.normal_(weight, std=0.5)  # as in nemotron_h.py
         if name.endswith("e_score_correction_bias"):
             weight.data = 0.2 * torch.rand_like(weight)
         if weight.dim() == 1 and name.endswith(("norm.weight", ".bias")):

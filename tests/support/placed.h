@@ -31,6 +31,29 @@ inline ModelConfig tiny_olmo() {
   return config;
 }
 
+/// As GPT-NeoX is built: attention and MLPs beside each other, each behind a norm of its own.
+inline ModelConfig tiny_neox() {
+  ModelConfig config = tiny_gpt2();
+  config.positions = Positions::rotary;
+  config.rotary.percent = 0.5;
+  config.parallel_sublayers = ParallelSublayers::own_norms;
+  config.tied_output = false;
+  complete(config);
+  return config;
+}
+
+/// As Command-R is built: both behind one norm.
+inline ModelConfig tiny_command() {
+  ModelConfig config = tiny_llama();
+  config.norm = NormKind::layer;
+  config.norm_bias = false;
+  config.parallel_sublayers = ParallelSublayers::one_norm;
+  config.rotary.interleaved = true;
+  config.output_multiplier = 0.5;
+  complete(config);
+  return config;
+}
+
 /// As Llama 4 is built: experts read rows that are multiplied by their weights, beside a shared one; every
 /// other layer turns nothing, and has no norms of heads.
 inline ModelConfig tiny_weighed() {

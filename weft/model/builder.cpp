@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/number.h"
 #include "weft/nn/normed_inner.h"
+#include "weft/nn/parallel_inner.h"
 #include "weft/nn/part_of_tokens.h"
 #include "weft/nn/recompute.h"
 
@@ -95,7 +96,7 @@ ColumnLinear Builder::column(const std::string& name, BiasAdded added) const {
   if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", tensor_ranks());
   Parameter weight = rows_of(name + ".weight", tensor_ranks());
   weight.fp8 = fp8_of(name);
-  return {Product(std::move(weight), std::move(bias), added, token_cut()), tp_};
+  return {Product(std::move(weight), std::move(bias), added, token_cut()), of_products(enters_outside_)};
 }
 
 RowLinear Builder::row(const std::string& name) const {
@@ -103,7 +104,8 @@ RowLinear Builder::row(const std::string& name) const {
   if (list_.has(name + ".bias")) bias = shared(name + ".bias");
   Parameter weight = columns_of(name + ".weight");
   weight.fp8 = fp8_of(name);
-  return {Product(std::move(weight), std::move(bias), BiasAdded::by_reader, token_cut()), tp_};
+  return {Product(std::move(weight), std::move(bias), BiasAdded::by_reader, token_cut()),
+          of_products(leaves_outside_)};
 }
 
 namespace {
@@ -215,15 +217,50 @@ Sublayer Builder::sublayer(const std::string& name, int layer, LayerPart part, c
   return made;
 }
 
+// What crosses the circle is a sum over ranks wherever attention and MLP are: two of them may be one. But
+// exact sums have slabs of each, and experts and what attends otherwise bring their tokens themselves.
+Sublayer Builder::parallel_sublayers(const std::string& name, int layer, const Looks& looks) {
+  const LayerParts parts = parts_of_layer(config_, layer);
+  const bool own = config_.parallel_sublayers == ParallelSublayers::own_norms;
+  const bool at_once = !sums_.in_slabs() && !config_.latent.on && parts[0] == LayerPart::attention &&
+                       parts[1] == LayerPart::mlp;
+  leaves_outside_ = at_once;
+  enters_outside_ = at_once && !own;
+  std::array<ParallelInner::Branch, 2> branches;
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    branches[i].inner = inner(name, layer, parts[i], looks);
+    if (own) branches[i].norm = norm(name + norm_name(parts[i]));
+  }
+  Sublayer made{
+      "parallel block", std::nullopt,
+      std::make_unique<ParallelInner>(
+          std::move(branches), ParallelInner::Options{.tp = tp_,
+                                                      .enters_once = enters_outside_,
+                                                      .leaves_once = leaves_outside_,
+                                                      .recompute_norms = recomputes(RecomputeModule::norm)})};
+  leaves_outside_ = enters_outside_ = false;
+  if (!own) made.norm = norm(name + norm_name(parts[0]));
+  return made;
+}
+
+std::vector<Sublayer> Builder::sublayers(const std::string& name, int layer, const Looks& looks) {
+  std::vector<Sublayer> made;
+  if (config_.parallel_sublayers != ParallelSublayers::none) {
+    made.push_back(parallel_sublayers(name, layer, looks));
+    return made;
+  }
+  for (const LayerPart part : parts_of_layer(config_, layer)) {
+    made.push_back(sublayer(name, layer, part, looks));
+    if (looks.memory && part == LayerPart::attention)
+      made.push_back({"cross attention block", norm(name + ".cross_norm"),
+                      std::make_unique<CrossAttention>(cross_attention(name + ".cross", layer))});
+  }
+  return made;
+}
+
 std::unique_ptr<Layer> Builder::block(const std::string& name, int layer, const Looks& looks) {
   layer_ = layer;
-  std::vector<Sublayer> sublayers;
-  for (const LayerPart part : parts_of_layer(config_, layer)) {
-    sublayers.push_back(sublayer(name, layer, part, looks));
-    if (looks.memory && part == LayerPart::attention)
-      sublayers.push_back({"cross attention block", norm(name + ".cross_norm"),
-                           std::make_unique<CrossAttention>(cross_attention(name + ".cross", layer))});
-  }
+  std::vector<Sublayer> sublayers = this->sublayers(name, layer, looks);
   const int parts = int(sublayers.size());
   auto block = std::make_unique<Block>(
       std::move(sublayers),

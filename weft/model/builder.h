@@ -97,6 +97,13 @@ class Builder {
   std::unique_ptr<Inner> attends(const std::string& name, int layer, const Looks& looks);
   std::unique_ptr<Inner> inner(const std::string& name, int layer, LayerPart part, const Looks& looks);
   Sublayer sublayer(const std::string& name, int layer, LayerPart part, const Looks& looks);
+  /// Attention and what stands beside it, as one.
+  Sublayer parallel_sublayers(const std::string& name, int layer, const Looks& looks);
+  std::vector<Sublayer> sublayers(const std::string& name, int layer, const Looks& looks);
+  /// Of what is cut over the circle, or comes and goes as what stands around it has it.
+  TensorParallel of_products(bool outside) const {
+    return outside ? TensorParallel{tp_.circle, Between::as_around, tp_.sums} : tp_;
+  }
   /// The number of the first dropout of a layer of so many parts.
   int first_dropout(int layer, int parts) const;
   int as_layer(int layer) const;
@@ -146,7 +153,9 @@ class Builder {
   std::span<const ContextForm> context_layers_;
   ExpertCircles experts_;
   Device& device_;
-  int layer_ = 0;                 // that is being built
+  int layer_ = 0;                // that is being built
+  bool enters_outside_ = false;  // of its products
+  bool leaves_outside_ = false;
   Communicator* keys_ = nullptr;  // who share a key group
   Tensor angles_;                 // one table for all layers
   Tensor window_angles_;          // but for those with a window, which may turn otherwise

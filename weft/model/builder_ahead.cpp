@@ -33,7 +33,7 @@ void Builder::add_further_tokens_and_head(Stage& stage, const MakeBlock& make) {
     if (positions != positions_) positions->use = 1;
   }
   std::unique_ptr<LanguageHead> output = head();
-  output->words().uses += depths;
+  output->count_uses(depths);
   std::vector<FurtherTokens::Depth> all;
   for (int k = 0; k < config_.ahead.layers(); ++k)
     all.push_back(depth("ahead.layers." + std::to_string(k), make(k)));

@@ -110,7 +110,8 @@ ColumnLinear Builder::qkv(const std::string& name) const {
   if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", cut);
   if (shared) share_group(weight);
   if (shared && bias) share_group(*bias);
-  return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut(), key_rows()), tp_};
+  return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut(), key_rows()),
+          of_products(enters_outside_)};
 }
 
 SelfAttention Builder::attention(const std::string& name, int layer, const Looks& looks) {

@@ -177,6 +177,21 @@ void check_scores(const ModelConfig& m, const LayerForms& may) {
          m.channels);
 }
 
+void check_parallel(const ModelConfig& m, const LayerForms& may) {
+  if (m.parallel_sublayers == ParallelSublayers::none) return;
+  if (!may.parallel)
+    fail(Kind::usage, "model: ", m.kind,
+         " has MLPs that read what attention added: leave {model.parallel_sublayers} out");
+  if (m.hybrid.on())
+    fail(Kind::usage,
+         "model: layers of one thing each have nothing beside it: leave {model.parallel_sublayers} or "
+         "{model.hybrid.layers} out");
+  if (m.norm_places != NormPlaces::before || m.residual_after_norm)
+    fail(Kind::usage,
+         "model: {model.parallel_sublayers} has norms of what attention and MLPs read alone: leave it or ",
+         m.residual_after_norm ? "{model.residual_after_norm}" : "{model.norm_places}", " out");
+}
+
 void complete_mup(ModelConfig& m) {
   MupConfig& mup = m.mup;
   if (!mup.on) return;
@@ -208,7 +223,11 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
          " has no layers that are one thing each: leave {model.hybrid.layers} out");
   if (m.experts.count > 0 && !may.experts)
     fail(Kind::usage, "model: ", m.kind, " has no mixtures of experts: leave {model.experts.count} out");
+  if (m.logits_bias && !may.logits_bias)
+    fail(Kind::usage, "model: ", m.kind,
+         " says by {model.output_bias} whether its logits have biases: leave {model.logits_bias} out");
   check_norm_places(m, may);
+  check_parallel(m, may);
 }
 
 void check_fp8(const ModelConfig& m) {

@@ -33,6 +33,9 @@ enum class Sink : std::uint8_t { none, zero, learned };
 /// Where the norms of a block stand: before what attention or an MLP reads, behind what it gives and before
 /// that is added to what came in, or around it.
 enum class NormPlaces : std::uint8_t { before, around, behind };
+/// Whether attention and an MLP read the same and are added at once, each behind a norm of its own or both
+/// behind one.
+enum class ParallelSublayers : std::uint8_t { none, own_norms, one_norm };
 enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 enum class Recompute : std::uint8_t { none, full, selective };
 enum class RecomputeMethod : std::uint8_t { uniform, block };
@@ -53,6 +56,9 @@ constexpr std::array<std::string_view, 4> words(Positions) {
 }
 constexpr std::array<std::string_view, 3> words(Sink) { return {"none", "zero", "learned"}; }
 constexpr std::array<std::string_view, 3> words(NormPlaces) { return {"before", "around", "behind"}; }
+constexpr std::array<std::string_view, 3> words(ParallelSublayers) {
+  return {"none", "own-norms", "one-norm"};
+}
 constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
 constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }
 constexpr std::array<std::string_view, 2> words(RecomputeMethod) { return {"uniform", "block"}; }
@@ -127,7 +133,9 @@ struct ModelConfig {
   NormKind norm = NormKind::layer;
   double norm_epsilon = 1e-5;
   bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
+  bool norm_bias = true;            // of layer norms
   NormPlaces norm_places = NormPlaces::before;
+  ParallelSublayers parallel_sublayers = ParallelSublayers::none;
   bool qk_norm = false;          // normalize each head's queries and keys before they turn
   bool qk_norm_whole = false;    // normalize the queries of all heads together, and the keys
   bool qk_norm_plain = false;    // normalize each head's queries and keys, and give them no gain
@@ -142,6 +150,7 @@ struct ModelConfig {
 
   bool linear_bias = true;  // of attention projection and both MLP matrices
   bool qkv_bias = true;
+  bool project_bias = true;  // of attention's output, where linear_bias gives it one
   bool tied_output = true;
   bool residual_after_norm = false;   // a block adds to what its norm gave, not to what the norm read
   double residual_multiplier = 1.0;   // of what attention and MLPs add
@@ -149,6 +158,7 @@ struct ModelConfig {
   bool sentence_order = true;         // BERT: tells too whether the text's two parts were swapped
   bool token_types = false;           // BERT: words have types without sentence_order, too
   bool output_bias = true;            // of the words' logits: a BERT's, and a T5's whose output is tied
+  bool logits_bias = false;           // GPT: biases of its logits
   double embedding_multiplier = 1.0;  // applied to the summed embeddings
   double output_multiplier = 1.0;     // applied to the logits, before any bias of theirs
   double output_cap = 0.0;            // then they become cap tanh(logit / cap); 0: they stay
@@ -252,8 +262,11 @@ void describe_norms(Visitor& v, ModelConfig& c) {
   v("norm", c.norm, OnResume::model, "kind of all norms");
   v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
   v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
+  v("norm_bias", c.norm_bias, OnResume::model, "biases of layer norms");
   v("norm_places", c.norm_places, OnResume::model,
     "norms of what attention and MLPs read, of what they give, or of both");
+  v("parallel_sublayers", c.parallel_sublayers, OnResume::model,
+    "attention and MLPs read the same and are added at once, behind norms of their own or behind one");
   v("qk_norm", c.qk_norm, OnResume::model, "normalize queries and keys, head by head");
   v("qk_norm_whole", c.qk_norm_whole, OnResume::model,
     "normalize queries and keys of all heads together, as OLMoE does");
@@ -263,6 +276,22 @@ void describe_norms(Visitor& v, ModelConfig& c) {
     "such norms in layers with rotary positions alone, as Llama 4 has them");
   v("attention_gate", c.attention_gate, OnResume::model,
     "multiply what heads give by the sigmoid of gates that are made of the token, as Qwen3-Next does");
+}
+
+/// What is guessed, and what becomes of embeddings and logits.
+template <class Visitor>
+void describe_ends(Visitor& v, ModelConfig& c) {
+  v("sentence_order", c.sentence_order, OnResume::model,
+    "BERT: tell whether the two parts of a text were swapped");
+  v("token_types", c.token_types, OnResume::model, "BERT: tokens have types without sentence_order, too");
+  v("output_bias", c.output_bias, OnResume::model, "biases of logits: BERT's, and a tied T5's");
+  v("logits_bias", c.logits_bias, OnResume::model, "GPT: biases of its logits");
+  v("embedding_multiplier", c.embedding_multiplier, OnResume::model, "embeddings are multiplied by this",
+    legal::finite);
+  v("output_multiplier", c.output_multiplier, OnResume::model, "of the logits", legal::finite);
+  v("output_cap", c.output_cap, OnResume::model,
+    "logits become cap tanh(logit / cap), as Gemma 2 has them (0: they stay as they are)",
+    legal::not_negative);
 }
 
 template <class Visitor>
@@ -303,6 +332,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v("gate_offset", c.gate_offset, OnResume::model, "gated MLPs: added to what is gated", legal::finite);
   v("linear_bias", c.linear_bias, OnResume::model, "biases in the attention projection and the MLP");
   v("qkv_bias", c.qkv_bias, OnResume::model, "biases in the query, key and value projection");
+  v("project_bias", c.project_bias, OnResume::model,
+    "where the attention projection and the MLP have biases, those of the former");
   v("tied_output", c.tied_output, OnResume::model, "the output layer is the embedding");
   v("residual_after_norm", c.residual_after_norm, OnResume::model,
     "a block adds to its norm's output, not to its input");
@@ -310,16 +341,7 @@ void describe(Visitor& v, ModelConfig& c) {
     "what attention and MLPs add is multiplied by this", legal::positive);
   v("residual_in_f32", c.residual_in_f32, OnResume::step,
     "hidden states between attention and MLPs, and their gradients, are f32");
-  v("sentence_order", c.sentence_order, OnResume::model,
-    "BERT: tell whether the two parts of a text were swapped");
-  v("token_types", c.token_types, OnResume::model, "BERT: tokens have types without sentence_order, too");
-  v("output_bias", c.output_bias, OnResume::model, "biases of logits: BERT's, and a tied T5's");
-  v("embedding_multiplier", c.embedding_multiplier, OnResume::model, "embeddings are multiplied by this",
-    legal::finite);
-  v("output_multiplier", c.output_multiplier, OnResume::model, "of the logits", legal::finite);
-  v("output_cap", c.output_cap, OnResume::model,
-    "logits become cap tanh(logit / cap), as Gemma 2 has them (0: they stay as they are)",
-    legal::not_negative);
+  describe_ends(v, c);
   v("hidden_dropout", c.hidden_dropout, OnResume::step, "dropout on embeddings and on what a block adds",
     legal::below_one);
   v("attention_dropout", c.attention_dropout, OnResume::step, "dropout on attention probabilities",
@@ -373,7 +395,7 @@ void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.
 struct LayerForms {
   bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false,
-       hybrid = false, norm_places = false, scores = false;
+       hybrid = false, norm_places = false, scores = false, parallel = false, logits_bias = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

@@ -66,7 +66,8 @@ void add_latent_attention(ParameterList& list, const ModelConfig& c, const std::
   add_latent(list, c, name + ".key_value", {c.heads * l.plain_channels + values, l.rank, false},
              l.rank + l.turned_channels);
   add_sinks(list, c, name);
-  add_matrix(list, name + ".project", {c.hidden, values, c.linear_bias}, output_init(c, c.hidden, values));
+  add_matrix(list, name + ".project", {c.hidden, values, c.linear_bias && c.project_bias},
+             output_init(c, c.hidden, values));
 }
 
 }  // namespace
@@ -81,7 +82,8 @@ void add_attention(ParameterList& list, const ModelConfig& c, const std::string&
     add_norm(list, c, name + ".k_norm", c.qk_norm_whole ? c.groups * c.channels : c.channels);
   }
   add_sinks(list, c, name);
-  add_matrix(list, name + ".project", {h, queries, c.linear_bias}, output_init(c, h, queries));
+  add_matrix(list, name + ".project", {h, queries, c.linear_bias && c.project_bias},
+             output_init(c, h, queries));
 }
 
 std::string norm_name(LayerPart part) {
@@ -108,11 +110,18 @@ void add_inner(ParameterList& list, const ModelConfig& c, const std::string& nam
   }
 }
 
+/// Of two parts behind one norm it is called as the first one's.
+bool has_norm_before(const ModelConfig& c, LayerPart part) {
+  const bool second = part == LayerPart::mlp || part == LayerPart::experts;
+  if (second && c.parallel_sublayers == ParallelSublayers::one_norm) return false;
+  return c.norm_places != NormPlaces::behind;
+}
+
 }  // namespace
 
 void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
   for (const LayerPart part : parts_of_layer(c, layer)) {
-    if (c.norm_places != NormPlaces::behind) add_norm(list, c, name + norm_name(part), c.hidden);
+    if (has_norm_before(c, part)) add_norm(list, c, name + norm_name(part), c.hidden);
     add_inner(list, c, name, part);
     if (c.norm_places != NormPlaces::before) add_norm(list, c, name + norm_behind_name(part), c.hidden);
   }
@@ -126,7 +135,7 @@ void add_mlp(ParameterList& list, const ModelConfig& c, const std::string& name)
 
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width) {
   list.add(name + ".gain", {width}, constant_init(config.norm_centered_gain ? 0 : 1));
-  if (config.norm == NormKind::layer) list.add(name + ".bias", {width}, constant_init(0));
+  if (config.norm == NormKind::layer && config.norm_bias) list.add(name + ".bias", {width}, constant_init(0));
 }
 
 }  // namespace weft

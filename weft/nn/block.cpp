@@ -47,6 +47,7 @@ float Block::weight(const Pass& pass) const {
 
 Norm::Out Block::read_by(const Sublayer& sublayer, const Tensor& x) const {
   if (sublayer.norm) return sublayer.norm->forward(x);
+  if (sublayer.inner->adds_residual_grad()) return {x, {}};  // its norms read the stream
   return {ops::cast(x, options_.inner.value_or(x.dtype())), {}};
 }
 
@@ -121,6 +122,10 @@ Tensor Block::given_to(const Flow& d, const DropoutArgs& dropped, float weight) 
 void Block::through(const Sublayer& sublayer, const Norm::Read& read, const Tensor& dnormed, Flow& d) const {
   const Tensor dsum = std::exchange(d.hidden, {});
   d.rounded = {};
+  if (sublayer.inner->adds_residual_grad()) {
+    d.hidden = dnormed;
+    return;
+  }
   const bool beside_norm = sublayer.norm && options_.residual == Residual::of_input;
   if (!sublayer.norm) {
     d.hidden = read.x.dtype() == dsum.dtype() ? dnormed : dsum;

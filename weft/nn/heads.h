@@ -75,6 +75,11 @@ class LanguageHead final : public Layer {
   }
   void each_read_back(const VisitParameter&) override {}
   Parameter& words() { return tied_ ? *tied_ : *own_; }
+  /// A pass measures by it so many times more.
+  void count_uses(int more) {
+    words().uses += more;
+    if (bias_) bias_->uses += more;
+  }
 
  private:
   struct Saved {

@@ -84,8 +84,9 @@ class Product {
   KeyRows keys_;
 };
 
-/// How activations lie between cut layers: whole on every rank, or cut along the sequence.
-enum class Between : std::uint8_t { whole, sequence_cut };
+/// How activations lie between cut layers: whole on every rank, or cut along the sequence; or they come and
+/// go as the layer around has it, which brings sequences together and adds terms.
+enum class Between : std::uint8_t { whole, sequence_cut, as_around };
 
 /// The circle a layer is cut over.
 struct TensorParallel {

@@ -23,6 +23,8 @@ class Inner {
   /// x as forward read it. Gradients of what was looked at in `beside` are added to `dbeside`.
   virtual Tensor backward(Pass& pass, const Tensor& dy, const Tensor& x, Flow& dbeside) = 0;
   virtual Tensor bias_for_reader() const = 0;
+  /// Whether backward adds `dbeside.hidden`, the gradient of the sum that this is a term of: x's, too.
+  virtual bool adds_residual_grad() const { return false; }
   virtual void each_parameter(const VisitParameter& visit) = 0;
   /// That choose experts in it.
   virtual void each_router(const VisitRouter&) {}

@@ -35,7 +35,7 @@ void check_stats(const Door& door, const Tensor& x, const NormStats& stats, Norm
 
 void check_weights(const Door& door, const Tensor& x, const NormWeights& weights, NormKind kind) {
   door.floats("gain", weights.gain, {x.dim(-1)});
-  if (kind == NormKind::layer) door.floats("bias", weights.bias, {x.dim(-1)});
+  if (kind == NormKind::layer && weights.bias) door.floats("bias", weights.bias, {x.dim(-1)});
   if (kind == NormKind::rms && weights.bias) door.refuse(Kind::shape, "an RMS norm has no bias");
 }
 

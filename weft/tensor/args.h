@@ -113,7 +113,7 @@ struct NormArgs {
   float epsilon = 1e-5F;
   bool one_plus_gain = false;  // the 1p form: gain is stored around zero
 };
-/// bias is empty for RMS norms.
+/// bias is empty for RMS norms, and may be for layer norms.
 struct NormWeights {
   Tensor gain, bias;  // [h]
 };
@@ -127,8 +127,9 @@ struct NormSaved {
   NormStats stats;
   Tensor gain;
 };
-/// dgain and dbias are added to, in f32; either may be empty: nobody asks (and there is no dbias of an RMS
-/// norm). Where dx has more bits than what reads it next, that may ask for it once more in a type of its own.
+/// dgain and dbias are added to, in f32; either may be empty: nobody asks (and there is no dbias of a norm
+/// without a bias). Where dx has more bits than what reads it next, that may ask for it once more in a type
+/// of its own.
 struct NormGrads {
   Tensor dx, dgain, dbias;
   Tensor rounded = {};  // dx; may be empty

@@ -27,6 +27,9 @@ HEADS, WIDTH, LAYERS, WORDS = pick(4, 2, 6, 8), pick(4, 6, 8, 16), pick(2, 1, 3)
 SMALL = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
              num_attention_heads=HEADS, num_key_value_heads=HEADS // 2, max_position_embeddings=32, bos_token_id=1,
              eos_token_id=2, pad_token_id=0)
+ONE_KEY_A_HEAD = {name: value for name, value in SMALL.items() if name != "num_key_value_heads"}
+FALCON = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_hidden_size=SMALL["intermediate_size"],
+              max_position_embeddings=32, bos_token_id=1, eos_token_id=2)
 LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=8)
 ENCODER = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
@@ -89,6 +92,12 @@ SIGLIP = dict(model_type="siglip_vision_model", hidden_size=8, intermediate_size
 
 STATE, ATTENTION = "linear_attention", "full_attention"
 
+MAMBA = dict(mamba_expand=2, mamba_n_heads=pick(4, 8, 2), mamba_n_groups=pick(2, 1), mamba_d_state=pick(5, 4, 8), mamba_d_conv=pick(4, 3, 2))
+HALF = 0.5 if WIDTH % 4 == 0 else 1.0  # of a head turns, an even number of channels
+FOUR_WIDE = dict(hidden_size=16, num_attention_heads=4, num_key_value_heads=2)  # half of a head always turns there
+BIASES = dict.fromkeys(("attention_bias", "mlp_bias"), pick(True, False))  # weft has both or neither
+GRANITE = dict(embedding_multiplier=pick(12.0, 6.0), attention_multiplier=pick(0.4, 0.015625), residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0))
+
 # What sees pictures, as small as it may be: weft passes it over.
 EYES = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, patch_size=2, temporal_patch_size=1, spatial_merge_size=1,
             num_position_embeddings=4)
@@ -98,6 +107,20 @@ PIXTRAL = dict(model_type="pixtral", hidden_size=8, intermediate_size=8, num_hid
 MODELS = {
     "gpt2": (t.GPT2LMHeadModel, t.GPT2Config(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS,
                                                n_head=HEADS, bos_token_id=0, eos_token_id=0), {}),
+    "gpt_neox": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**ONE_KEY_A_HEAD, hidden_act=pick("gelu", "gelu_new"), **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=HALF)), {}),
+    "gpt_neox_serial": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig(**ONE_KEY_A_HEAD, use_parallel_residual=False, tie_word_embeddings=True, **turned(
+        rope_type="linear", rope_theta=500.0, factor=2.0, partial_rotary_factor=1.0)), dict(dtype=torch.bfloat16)),
+    "gptj": (t.GPTJForCausalLM, t.GPTJConfig(vocab_size=WORDS, n_positions=32, n_embd=HEADS * WIDTH, n_layer=LAYERS, n_head=HEADS, rotary_dim=WIDTH - pick(2, 0),
+                                             n_inner=pick(None, 40), bos_token_id=1, eos_token_id=2), {}),
+    "phi": (t.PhiForCausalLM, t.PhiConfig(**SMALL, qk_layernorm=pick(True, False), **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=HALF)), {}),
+    "falcon": (t.FalconForCausalLM, t.FalconConfig(**FALCON, multi_query=pick(True, False), alibi=False), {}),
+    "falcon_grouped": (t.FalconForCausalLM, t.FalconConfig(**FALCON, new_decoder_architecture=True, num_kv_heads=HEADS // 2, bias=pick(True, False),
+                                                           num_ln_in_parallel_attn=pick(2, 1)), dict(max_shard_size="8KB")),
+    "falcon_serial": (t.FalconForCausalLM, t.FalconConfig(**FALCON, parallel_attn=False, multi_query=pick(False, True), bias=pick(True, False)),
+                      dict(dtype=torch.float16)),
+    "cohere": (t.CohereForCausalLM, t.CohereConfig(**SMALL, logit_scale=pick(0.25, 0.0625), **turned(rope_type="default", rope_theta=500.0)), {}),
     "llama2": (t.LlamaForCausalLM, t.LlamaConfig(**{**SMALL, "num_key_value_heads": HEADS}, rms_norm_eps=1e-5),
                dict(max_shard_size="8KB")),
     "llama3": (t.LlamaForCausalLM, t.LlamaConfig(**SMALL, **turned(**LLAMA3), attention_bias=True, mlp_bias=True), {}),
@@ -132,8 +155,8 @@ MODELS = {
     "glm4": (t.Glm4ForCausalLM, t.Glm4Config(**SMALL, head_dim=8, attention_bias=pick(True, False),
                                              rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
     "granite": (t.GraniteForCausalLM, t.GraniteConfig(**SMALL, embedding_multiplier=pick(12.0, 6.0), attention_multiplier=pick(0.4, 0.015625),
-                                                      residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0), attention_bias=pick(True, False),
-                                                      mlp_bias=pick(True, False), **turned(rope_type="default", rope_theta=500.0)), {}),
+                                                      residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0), **BIASES,
+                                                      **turned(rope_type="default", rope_theta=500.0)), {}),
     "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(**SMALL, num_local_experts=EXPERTS, num_experts_per_tok=2,
                                                       sliding_window=pick(None, 5)), {}),
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(**SMALL, **CHOSEN, shared_expert_intermediate_size=pick(16, 24),
@@ -164,6 +187,18 @@ MODELS = {
                                                                                                  [STATE, "mlp", STATE, "mlp", ATTENTION])), {}),
     "nemotron_h_latent": (t.NemotronHForCausalLM, t.NemotronHConfig(**NEMOTRON, **pick(dict(n_group=4, topk_group=2), {}), moe_latent_size=pick(8, 16),
                                                                     layers_block_type=[ATTENTION, STATE, "moe"]), dict(max_shard_size="30KB")),
+    "mamba2": (t.Mamba2ForCausalLM, t.Mamba2Config(
+        vocab_size=WORDS, hidden_size=16, num_hidden_layers=LAYERS, **pick(dict(num_heads=4, head_dim=8), dict(num_heads=8, head_dim=4)), n_groups=pick(2, 1, 4), state_size=pick(5, 4, 8),
+        conv_kernel=pick(4, 3, 2), residual_in_fp32=False, tie_word_embeddings=pick(True, False), pad_token_id=0, bos_token_id=1, eos_token_id=2), {}),
+    "bamba": (t.BambaForCausalLM, t.BambaConfig(**{**SMALL, **FOUR_WIDE, "num_hidden_layers": 3}, **MAMBA, attn_layer_indices=pick([1], [0, 2]), **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5)), dict(max_shard_size="30KB")),
+    "granitemoehybrid": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig(
+        **{**SMALL, "num_hidden_layers": 3, "intermediate_size": pick(12, 20)}, **MAMBA, **GRANITE, num_local_experts=EXPERTS, num_experts_per_tok=pick(2, 3),
+        shared_intermediate_size=pick(20, 16), layer_types=[STATE, ATTENTION, STATE]), {}),
+    "granitemoehybrid_dense": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig(
+        **{**SMALL, "num_hidden_layers": 3}, **MAMBA, **GRANITE, num_local_experts=0, shared_intermediate_size=SMALL["intermediate_size"],
+        position_embedding_type="rope", layer_types=[STATE, STATE, ATTENTION], tie_word_embeddings=True, **turned(rope_type="default", rope_theta=500.0)),
+        dict(dtype=torch.bfloat16)),
     "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
     "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),

@@ -32,6 +32,10 @@ inline bool all_turn(const TrainConfig& c) {
   return turns_channels(c.model) &&
          std::ranges::count(c.model.rotary.skip_layers, 0) == std::ssize(c.model.rotary.skip_layers);
 }
+inline bool no_growth(const TrainConfig& c) { return c.model.scores.growth_every == 0; }
+inline bool wide_weights(const TrainConfig& c) { return !c.parallel.wire.weights; }
+inline bool wide_gradients(const TrainConfig& c) { return !c.parallel.wire.gradients; }
+inline bool whole_gradients(const TrainConfig& c) { return c.parallel.zero < 2; }
 inline bool see_all(const TrainConfig& c) { return c.model.window == 0 && c.model.scores.chunk == 0; }
 inline bool not_stretched(const TrainConfig& c) { return c.model.rotary.scaling == RotaryScaling::none; }
 inline bool not_gated(const TrainConfig& c) { return !c.model.gated; }

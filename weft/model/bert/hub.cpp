@@ -18,6 +18,7 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.norm != NormKind::layer) return "an encoder with an RMS norm";
   if (m.gated) return "an encoder with a gated MLP";
   if (!m.linear_bias || !m.qkv_bias) return "an encoder without biases";
+  if (!m.project_bias || !m.norm_bias) return "an encoder without biases of norms or projections";
   if (m.groups != m.heads) return "an encoder with grouped heads";
   if (m.qk_norm) return "an encoder with query and key norms";
   if (m.residual_multiplier != 1) return "an encoder with a multiplier of what attention and MLPs add";

@@ -101,6 +101,14 @@ double rows_of_experts(const ModelConfig& c) {
   return 2 * double(c.experts.router.chosen) * inner;
 }
 
+/// Bytes that a part of a layer keeps for each channel of the stream: what a norm behind read as well, and of
+/// two that read the same, half of it.
+double streams_of_a_part(const ModelConfig& c) {
+  if (c.parallel_sublayers != ParallelSublayers::none)
+    return c.parallel_sublayers == ParallelSublayers::one_norm ? 7 : 8;
+  return 9 + (c.norm_places == NormPlaces::around ? 2 : 0);
+}
+
 }  // namespace
 
 double gpt_training_flops(const ModelConfig& c, std::int64_t sequence) {
@@ -123,11 +131,10 @@ double gpt_activation_bound(const ModelConfig& c, std::int64_t micro_batch) {
   const Parts parts(c);
   // Where it is f32 beside halves, what is read of the residual stream counts twice.
   const double more = residual_type(c) == compute_type(c.precision) ? 0 : 2;
-  const double a_part = 9 + more + (c.norm_places == NormPlaces::around ? 2 : 0);  // and its norm's behind
-  const double layers = parts.all() * w.h * a_part + parts.attention * attention_activations(c, w) +
-                        4 * inner_widths(c, w) + parts.delta * delta_activations(c) +
-                        (parts.state > 0 ? parts.state * state_activations(c) : 0) +
-                        parts.mixtures * rows_of_experts(c);
+  const double layers =
+      parts.all() * w.h * (streams_of_a_part(c) + more) + parts.attention * attention_activations(c, w) +
+      4 * inner_widths(c, w) + parts.delta * delta_activations(c) +
+      (parts.state > 0 ? parts.state * state_activations(c) : 0) + parts.mixtures * rows_of_experts(c);
   const double ends = 8 * tokens + tokens * w.h * (1 + more) + 4 * tokens * w.h * (1 + w.v / w.h);
   const double joins = double(c.ahead.depths) * tokens * w.h * (12 + 2 * more);  // words, both norms, the end
   return (tokens * layers + w.ends * ends + joins) * double(bytes_of(c.precision)) / 2;

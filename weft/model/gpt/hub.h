@@ -9,6 +9,11 @@ namespace weft {
 
 enum class GptType : std::uint8_t {
   gpt2,
+  gpt_neox,
+  gptj,
+  phi,
+  falcon,
+  cohere,
   llama,
   mistral,
   qwen2,
@@ -33,17 +38,49 @@ enum class GptType : std::uint8_t {
   qwen3_5_moe_text,
   glm4_moe,
   llama4_text,
+  mamba2,
+  bamba,
+  granitemoehybrid,
   nemotron_h,
   deepseek_v3,
   deepseek_v2
 };
-inline constexpr std::array<std::string_view, 28> gpt_types{
-    "gpt2",         "llama",       "mistral",          "qwen2",     "qwen3",
-    "gemma",        "gemma2",      "gemma3_text",      "phi3",      "smollm3",
-    "olmo2",        "olmo3",       "exaone4",          "glm4",      "granite",
-    "qwen3_5_text", "mixtral",     "qwen2_moe",        "qwen3_moe", "olmoe",
-    "gpt_oss",      "qwen3_next",  "qwen3_5_moe_text", "glm4_moe",  "llama4_text",
-    "nemotron_h",   "deepseek_v3", "deepseek_v2"};
+inline constexpr std::array<std::string_view, 36> gpt_types{"gpt2",
+                                                            "gpt_neox",
+                                                            "gptj",
+                                                            "phi",
+                                                            "falcon",
+                                                            "cohere",
+                                                            "llama",
+                                                            "mistral",
+                                                            "qwen2",
+                                                            "qwen3",
+                                                            "gemma",
+                                                            "gemma2",
+                                                            "gemma3_text",
+                                                            "phi3",
+                                                            "smollm3",
+                                                            "olmo2",
+                                                            "olmo3",
+                                                            "exaone4",
+                                                            "glm4",
+                                                            "granite",
+                                                            "qwen3_5_text",
+                                                            "mixtral",
+                                                            "qwen2_moe",
+                                                            "qwen3_moe",
+                                                            "olmoe",
+                                                            "gpt_oss",
+                                                            "qwen3_next",
+                                                            "qwen3_5_moe_text",
+                                                            "glm4_moe",
+                                                            "llama4_text",
+                                                            "mamba2",
+                                                            "bamba",
+                                                            "granitemoehybrid",
+                                                            "nemotron_h",
+                                                            "deepseek_v3",
+                                                            "deepseek_v2"};
 /// What transformers calls a type's class, and what goes without saying there.
 struct GptWays {
   std::string_view class_name;
@@ -52,6 +89,11 @@ struct GptWays {
 };
 inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
     {{"GPT2LMHeadModel"},
+     {"GPTNeoXForCausalLM"},
+     {"GPTJForCausalLM"},
+     {"PhiForCausalLM"},
+     {.class_name = "FalconForCausalLM", .tied = true},
+     {.class_name = "CohereForCausalLM", .base = 500000, .tied = true},
      {"LlamaForCausalLM"},
      {"MistralForCausalLM"},
      {"Qwen2ForCausalLM"},
@@ -76,10 +118,19 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {"Qwen3_5MoeForCausalLM"},
      {.class_name = "Glm4MoeForCausalLM", .epsilon = 1e-5},
      {.class_name = "Llama4ForCausalLM", .base = 500000, .epsilon = 1e-5},
+     {"Mamba2ForCausalLM"},
+     {.class_name = "BambaForCausalLM", .epsilon = 1e-5},
+     {"GraniteMoeHybridForCausalLM"},
      {"NemotronHForCausalLM"},
      {"DeepseekV3ForCausalLM"},
      {"DeepseekV2ForCausalLM"}}};
 constexpr const GptWays& ways_of(GptType type) { return gpt_ways[std::size_t(type)]; }
+/// Attention and MLPs may read the same, and norms are layer norms.
+constexpr bool may_stand_beside(GptType type) { return type >= GptType::gpt_neox && type <= GptType::cohere; }
+/// State spaces, beside which some layers attend.
+constexpr bool has_states(GptType type) {
+  return type >= GptType::mamba2 && type <= GptType::granitemoehybrid;
+}
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Experts in Mixtral's words: their number is local, and weights are a softmax over the chosen.
@@ -112,11 +163,13 @@ constexpr bool turns_by_layer(GptType type) { return type == GptType::olmo3 || t
 constexpr bool has_shared_gate(GptType type) { return type == GptType::qwen2_moe || remembers(type); }
 /// Pairs of channels that turn stand next to each other.
 constexpr bool stores_neighbors(GptType type) {
-  return type == GptType::glm4 || type == GptType::llama4_text;
+  return type == GptType::glm4 || type == GptType::llama4_text || type == GptType::gptj ||
+         type == GptType::cohere;
 }
 /// A part of each head turns.
 constexpr bool turns_partly(GptType type) {
-  return type == GptType::phi3 || type == GptType::glm4 || type == GptType::glm4_moe || remembers(type);
+  return type == GptType::phi3 || type == GptType::glm4 || type == GptType::glm4_moe || remembers(type) ||
+         type == GptType::gpt_neox || type == GptType::phi || type == GptType::bamba;
 }
 /// Looks through one window in all layers, or in those that a list names.
 constexpr bool slides_everywhere(GptType type) {
@@ -134,7 +187,8 @@ constexpr bool says_as_deepseek(GptType type) {
 /// Latent attention.
 constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; }
 /// The last two: of DeepSeek's further tokens.
-inline constexpr std::array<StoredTwice, 3> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
+inline constexpr std::array<StoredTwice, 4> gpt_stored_twice{{{"lm_head.weight", "embedding.words"},
+                                                              {"embed_out.weight", "embedding.words"},
                                                               {"*.embed_tokens.weight", "embedding.words"},
                                                               {"*.shared_head.head.weight", "output.words"}}};
 inline constexpr std::array<HubWrapper, 5> gpt_wrappers{{{"llama4", "llama4_text"},
@@ -161,6 +215,16 @@ void read_hub_gates(ModelConfig& model, HubSettings& settings);
 void read_hub_delta(ModelConfig& model, GptType type, HubSettings& settings);
 /// Llama 4: what it has beside attention as Llama's.
 void read_llama4(ModelConfig& model, HubSettings& settings);
+/// GPT-NeoX, GPT-J, Phi, Falcon and Cohere.
+void read_beside(ModelConfig& model, GptType type, HubSettings& settings);
+/// Mamba 2, Bamba and Granite 4.
+void read_states(ModelConfig& model, GptType type, HubSettings& settings);
+/// Granite's multipliers.
+void read_granite(ModelConfig& model, HubSettings& settings);
+/// A letter for each word of a list of layers; empty where there is none.
+std::string read_hub_layer_words(const char* name, HubSettings& settings);
+/// Times of state spaces have no limits.
+void check_hub_times(HubSettings& settings);
 /// Nemotron-H: all of it, since its layers are one thing each.
 void read_nemotron_h(ModelConfig& model, HubSettings& settings);
 /// Groups of experts that are compared by their best so many.
@@ -195,6 +259,14 @@ std::string_view no_such_experts(const ModelConfig& model, GptType type);
 /// has them, is not such a model.
 bool is_llama4(const ModelConfig& model);
 std::string_view no_llama4(const ModelConfig& model);
+/// What only these five have, or all that one of them has, and why none is such a model.
+bool is_beside(const ModelConfig& model);
+std::string_view no_beside(const ModelConfig& model);
+GptType type_of_beside(const ModelConfig& model);
+/// The same of models whose layers are one thing each, which are no Nemotron-H.
+bool is_states(const ModelConfig& model);
+std::string_view no_states(const ModelConfig& model);
+GptType type_of_states(const ModelConfig& model);
 /// Experts that are chosen by sigmoids, behind attention that is not latent.
 bool has_glm_experts(const ModelConfig& model);
 /// The same of such a model, which GLM-4.5 alone is.
@@ -211,6 +283,10 @@ void write_hub_latent(nlohmann::ordered_json& out, const ModelConfig& model, Gpt
 void write_hub_delta(nlohmann::ordered_json& out, const ModelConfig& model);
 void write_llama4(nlohmann::ordered_json& out, const ModelConfig& model);
 nlohmann::ordered_json nemotron_h_json(const ModelConfig& model);
+nlohmann::ordered_json states_json(const ModelConfig& model, GptType type);
+nlohmann::ordered_json beside_json(const ModelConfig& model, GptType type);
+nlohmann::ordered_json activation_word(const ModelConfig& model);
+void write_hub_rotary(nlohmann::ordered_json& out, const RotaryConfig& rotary);
 /// Of a state space, where rows of our product, and of our filters, stand among theirs.
 std::vector<RowRun> state_in_runs(const MemoryShape& shape);
 std::vector<RowRun> state_filter_runs(const MemoryShape& shape);

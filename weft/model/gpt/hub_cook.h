@@ -30,6 +30,11 @@ class GptCook {
   void linear(const std::string& ours, const std::string& theirs);
   void gpt2_layer(int layer);
   void llama_layer(int layer);
+  /// GPT-NeoX's names, GPT-J's, Phi's, Falcon's and Cohere's.
+  std::vector<Recipe> beside();
+  void layer_beside(int layer);
+  /// Theirs are rows of key groups as ours, but for how channels that turn stand.
+  std::vector<RowRun> in_groups() const;
   /// Attention and an MLP, or experts, of any layer that is made so.
   void layer_of(const std::string& ours, const std::string& theirs);
   /// A layer that remembers: filters of all heads' queries, of their keys and of their values stand behind
@@ -59,6 +64,11 @@ class GptCook {
   /// Nemotron-H's names.
   std::vector<Recipe> hybrid();
   LayerPart part_at(int layer, std::size_t i) const { return parts_of_layer(m_, layer)[i]; }
+  /// Bamba's and Granite 4's names: a layer of theirs is two of ours.
+  std::vector<Recipe> in_pairs();
+  void second_of_pair(const std::string& ours, const std::string& theirs);
+  /// All of a layer's in one tensor, stored as each is here.
+  void slab(const std::string& ours, std::string theirs, std::int64_t e);
   void part(const std::string& ours, const std::string& theirs, LayerPart what);
   void state(const std::string& ours, const std::string& theirs);
   /// A depth's parts are layers there, of which the first has what joins, and the last a norm behind it.

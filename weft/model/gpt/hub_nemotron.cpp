@@ -20,24 +20,11 @@ char letter_of(const HubSettings::Json& word) {
   return word == "moe" ? 'E' : ' ';
 }
 
-std::string read_words(const char* name, HubSettings& s) {
-  const HubSettings::Json* list = s.find(name);
-  if (list == nullptr) return "";
-  constexpr std::string_view known = "weft knows linear_attention, full_attention, mlp and moe";
-  if (!list->is_array()) s.refuse(name, "expected a list of words");
-  std::string out;
-  for (const HubSettings::Json& word : *list) {
-    out += letter_of(word);
-    if (out.back() == ' ') s.refuse(name, known);
-  }
-  return out;
-}
-
 /// A list of words, or letters, which older files have. Where both are there they say the same.
 std::string read_layers(std::initializer_list<const char*> lists, const char* pattern, HubSettings& s) {
   std::string out;
   for (const char* name : lists) {
-    const std::string found = read_words(name, s);
+    const std::string found = read_hub_layer_words(name, s);
     if (!out.empty() && !found.empty() && found != out)
       s.refuse(name, text("and ", *lists.begin(), " says ", out));
     if (out.empty()) out = found;
@@ -59,14 +46,6 @@ const char* name_of(const char* now, const char* then, HubSettings& s) {
 bool is_endless(const HubSettings::Json& limit) {
   return limit.is_number() ? limit.get<double>() >= 1e20
                            : limit == HubSettings::Json{{"__float__", "Infinity"}};
-}
-
-void times_must_be_free(HubSettings& s) {
-  const char* name = name_of("time_step_limit", "mamba_dt_limit", s);
-  const HubSettings::Json* limit = s.find(name);
-  if (limit == nullptr) return;
-  if (!limit->is_array() || limit->size() != 2 || (*limit)[0] != 0 || !is_endless((*limit)[1]))
-    s.refuse(name, "weft can only compute times that have no limit, from 0 to Infinity");
 }
 
 StateConfig read_state(double epsilon, HubSettings& s) {
@@ -155,10 +134,31 @@ void refuse_others(const ModelConfig& m, HubSettings& s) {
   s.must_be(name_of("use_conv_bias", "mamba_conv_bias", s), true);
   s.must_be("mamba_hidden_act", "silu");
   s.must_be_absent("sliding_window");
-  times_must_be_free(s);
+  check_hub_times(s);
 }
 
 }  // namespace
+
+std::string read_hub_layer_words(const char* name, HubSettings& s) {
+  const HubSettings::Json* list = s.find(name);
+  if (list == nullptr) return "";
+  constexpr std::string_view known = "weft knows linear_attention, full_attention, mlp and moe";
+  if (!list->is_array()) s.refuse(name, "expected a list of words");
+  std::string out;
+  for (const HubSettings::Json& word : *list) {
+    out += letter_of(word);
+    if (out.back() == ' ') s.refuse(name, known);
+  }
+  return out;
+}
+
+void check_hub_times(HubSettings& s) {
+  const char* name = name_of("time_step_limit", "mamba_dt_limit", s);
+  const HubSettings::Json* limit = s.find(name);
+  if (limit == nullptr) return;
+  if (!limit->is_array() || limit->size() != 2 || (*limit)[0] != 0 || !is_endless((*limit)[1]))
+    s.refuse(name, "weft can only compute times that have no limit, from 0 to Infinity");
+}
 
 void read_nemotron_h(ModelConfig& m, HubSettings& s) {
   constexpr const char* pattern = "hybrid_override_pattern";

@@ -174,7 +174,7 @@ void write_hub_norms(ordered_json& out, const ModelConfig& m, GptType type) {
     const auto full = std::ranges::find(m.window_layers, 0) - m.window_layers.begin();
     out["sliding_window_pattern"] = some ? ordered_json(full + 1) : ordered_json();
   }
-  if (type == GptType::granite) {
+  if (type == GptType::granite || type == GptType::granitemoehybrid) {
     out["attention_multiplier"] = attention_scale(m);
     out["embedding_multiplier"] = m.embedding_multiplier;
     out["residual_multiplier"] = m.residual_multiplier;

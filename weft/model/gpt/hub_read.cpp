@@ -128,15 +128,6 @@ void read_gemma(ModelConfig& m, GptType type, HubSettings& s) {
   if (scalar != m.channels) m.softmax_scale = 1 / std::sqrt(double(scalar));
 }
 
-void read_granite(ModelConfig& m, HubSettings& s) {
-  m.softmax_scale = s.positive("attention_multiplier", 1);
-  m.embedding_multiplier = s.positive("embedding_multiplier", 1);
-  m.residual_multiplier = s.positive("residual_multiplier", 1);
-  const double divisor = s.positive("logits_scaling", 1);
-  if (divisor < 1e-9 || divisor > 1e9) s.refuse("logits_scaling", "expected a number from 1e-9 to 1e9");
-  m.output_multiplier = 1 / divisor;
-}
-
 void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   read_sizes(m, type, s);
   read_heads(m, type, s);
@@ -177,9 +168,22 @@ GptType gpt_type(std::string_view word) {
   return GptType(std::ranges::find(gpt_types, word) - gpt_types.begin());
 }
 
+void read_granite(ModelConfig& m, HubSettings& s) {
+  m.softmax_scale = s.positive("attention_multiplier", 1);
+  m.embedding_multiplier = s.positive("embedding_multiplier", 1);
+  m.residual_multiplier = s.positive("residual_multiplier", 1);
+  const double divisor = s.positive("logits_scaling", 1);
+  if (divisor < 1e-9 || divisor > 1e9) s.refuse("logits_scaling", "expected a number from 1e-9 to 1e9");
+  m.output_multiplier = 1 / divisor;
+}
+
 void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type) {
   if (gpt_type(type) == GptType::gpt2)
     read_gpt2(model, settings);
+  else if (has_states(gpt_type(type)))
+    read_states(model, gpt_type(type), settings);
+  else if (may_stand_beside(gpt_type(type)))
+    read_beside(model, gpt_type(type), settings);
   else if (gpt_type(type) == GptType::nemotron_h)
     read_nemotron_h(model, settings);
   else

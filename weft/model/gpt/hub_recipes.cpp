@@ -5,7 +5,8 @@
 namespace weft {
 
 std::vector<Recipe> GptCook::all() {
-  if (m_.hybrid.on()) return hybrid();
+  if (m_.hybrid.on()) return has_states(type_) && type_ != GptType::mamba2 ? in_pairs() : hybrid();
+  if (may_stand_beside(type_)) return beside();
   same("embedding.words", gpt2_ ? "transformer.wte.weight" : "model.embed_tokens.weight");
   if (list_.has("embedding.positions")) same("embedding.positions", "transformer.wpe.weight");
   for (int layer = 0; layer < m_.layers; ++layer) gpt2_ ? gpt2_layer(layer) : llama_layer(layer);
@@ -30,7 +31,9 @@ void GptCook::norms_of(const std::string& ours, const std::string& theirs) {
 }
 
 std::vector<Recipe> GptCook::finished() {
-  if (list_.has("output.words")) same("output.words", "lm_head.weight");
+  const std::string head = type_ == GptType::gpt_neox ? "embed_out" : "lm_head";
+  if (list_.has("output.words")) same("output.words", head + ".weight");
+  if (list_.has("output.bias")) same("output.bias", head + ".bias");
   if (out_.size() != list_.all().size())
     fail(Kind::internal, "exchange: ", out_.size(), " recipes for a model of ", list_.all().size(),
          " parameters");
@@ -182,7 +185,9 @@ void GptCook::head_norm(const std::string& ours, const std::string& theirs) {
   const Shape& shape = shape_of(ours + ".gain");
   Recipe recipe{ours + ".gain", shape, {{theirs + ".weight", shape}}, {}, plus_};
   for (std::int64_t at = 0; at < shape[0]; at += m_.channels) turning(recipe.runs, 0, at, at);
-  out_.push_back(std::move(recipe));
+  out_.push_back(recipe);
+  if (!list_.has(ours + ".bias")) return;
+  out_.push_back({ours + ".bias", shape, {{theirs + ".bias", shape}}, std::move(recipe.runs)});
 }
 
 // One head's channels that turn, pair by pair: of a pair the two stand next to each other, or half of what
@@ -224,6 +229,7 @@ std::vector<Recipe> gpt_recipes(const ModelConfig& model, std::string_view type)
 // Causal masks of GPT-2 and the angles' frequencies.
 bool is_known_gpt_table(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".attention.bias") || name.ends_with(".attention.masked_bias") ||
          name.ends_with("rotary_emb.inv_freq");
 }
 

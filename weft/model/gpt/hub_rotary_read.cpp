@@ -29,12 +29,15 @@ void read_yarn(RotaryConfig& rotary, HubSettings& s) {
 /// Of each head, the part that turns.
 void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double otherwise) {
   if (!turns_partly(type)) return s.must_be("partial_rotary_factor", 1.0);
-  rotary.percent = s.positive("partial_rotary_factor", otherwise);
+  rotary.percent = s.positive(
+      type == GptType::gpt_neox && s.says("rotary_pct") ? "rotary_pct" : "partial_rotary_factor", otherwise);
 }
 
 double usual_percent(GptType type) {
-  if (remembers(type)) return 0.25;
-  return type == GptType::glm4_moe || type == GptType::glm4 ? 0.5 : 1;
+  if (remembers(type) || type == GptType::gpt_neox) return 0.25;
+  return type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::phi || type == GptType::bamba
+             ? 0.5
+             : 1;
 }
 
 /// What goes without saying there.
@@ -117,7 +120,8 @@ void read_object(ModelConfig& m, GptType type, const HubSettings::Json& object, 
 /// "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
 void read_angles(ModelConfig& model, GptType type, HubSettings& outer) {
   RotaryConfig& rotary = model.rotary;
-  rotary.base = outer.positive("rope_theta", ways_of(type).base);
+  rotary.base =
+      outer.positive(type == GptType::gpt_neox ? "rotary_emb_base" : "rope_theta", ways_of(type).base);
   read_percent(rotary, type, outer, usual_percent(type));
   const HubSettings::Json* scaling = outer.find("rope_parameters");
   if (scaling == nullptr) scaling = outer.find("rope_scaling");

@@ -88,6 +88,8 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.experts.residual) return "experts beside an MLP, weighed by a gate";
   if (stretches_pairs(m) && !is_phi3(m))
     return "angles that are stretched pair by pair, in a model that is not as Phi-3";
+  if (is_beside(m)) return no_beside(m);
+  if (is_states(m)) return no_states(m);
   if (is_llama4(m)) return no_llama4(m);
   if (has_caps(m) && m.norm_places != NormPlaces::around)
     return "caps of scores or logits, without norms around layers";
@@ -147,7 +149,7 @@ GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   const bool elsewhere = m.norm_places != NormPlaces::before;
-  if (reason.empty() && !is_gemma(m) && !elsewhere && !is_llama4(m)) {
+  if (reason.empty() && !is_gemma(m) && !elsewhere && !is_llama4(m) && !is_beside(m) && !is_states(m)) {
     reason = m.hybrid.on()          ? no_hybrid(m)
              : m.sink != Sink::none ? no_gpt_oss(m)
              : m.delta.on           ? no_qwen3_next(m)
@@ -157,6 +159,8 @@ GptType plainest(const ModelConfig& m) {
   if (!reason.empty())
     fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
          reason);
+  if (is_beside(m)) return type_of_beside(m);
+  if (is_states(m)) return type_of_states(m);
   if (is_llama4(m)) return GptType::llama4_text;
   if (elsewhere) return type_of_norms(m);
   if (is_gemma(m)) return GptType::gemma;
@@ -193,6 +197,15 @@ ModelConfig plain_gpt(ModelConfig m) {
   if (m.experts.count > 0) m.experts.every = 1;
   if (!has_mlp(m)) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
   if (!m.hybrid.on() || parts_in_all(m, LayerPart::state) == 0) m.state = {};
+  if (m.hybrid.on() && parts_in_all(m, LayerPart::attention) == 0) {
+    m.heads = m.groups = 1;  // of no layer
+    m.channels = m.hidden;
+    m.softmax_scale = 0;
+  }
+  if (m.hybrid.on() && !has_mlp(m) && m.experts.count == 0) {
+    m.gated = false;
+    m.activation = Activation::gelu;
+  }
   m.delta.attends_every = 0;  // the layers say it
   const RotaryConfig r = m.rotary;
   m.rotary = {};
@@ -228,6 +241,8 @@ ModelConfig plain_gpt(ModelConfig m) {
   if (!skips(m)) m.rotary.skip_layers.clear();
   if (!skips(m) && m.qk_norm_plain) m.qk_norm_turning = true;  // all do
   if (!m.gated) m.gate_limit = m.gate_offset = 0;
+  if (m.norm == NormKind::rms) m.norm_bias = true;  // it has none
+  if (!m.linear_bias) m.project_bias = true;
   if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
   drop_idle_angles(m);
   const bool windowed = has_window(m);

@@ -11,41 +11,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json activation_word(const ModelConfig& m) {
-  if (m.activation == Activation::gelu && m.positions != Positions::learned) return "gelu_pytorch_tanh";
-  return hub_activation_word(m.activation);
-}
-
-void add_rotary(ordered_json& out, const RotaryConfig& r) {
-  out["rope_theta"] = r.base;
-  if (r.scaling == RotaryScaling::none) {
-    out["rope_scaling"] = nullptr;
-    return;
-  }
-  ordered_json& s = out["rope_scaling"];
-  if (r.scaling == RotaryScaling::longrope) {  // of these three words, as transformers 4 asks for them
-    s = {{"type", "longrope"}, {"short_factor", r.short_factors}, {"long_factor", r.long_factors}};
-    out["original_max_position_embeddings"] = r.original_positions;
-    out["max_position_embeddings"] = std::llround(r.factor * double(r.original_positions));
-    return;
-  }
-  s["rope_type"] = words(r.scaling)[std::size_t(r.scaling)];
-  s["factor"] = r.factor;
-  if (r.scaling == RotaryScaling::linear) return;
-  s["original_max_position_embeddings"] = r.original_positions;
-  if (r.scaling == RotaryScaling::llama3) {
-    s["low_freq_factor"] = r.low;
-    s["high_freq_factor"] = r.high;
-    return;
-  }
-  s["beta_fast"] = r.beta_fast;
-  s["beta_slow"] = r.beta_slow;
-  if (!r.whole_channels) s["truncate"] = false;
-  if (r.mscale == 1 && r.mscale_all == 0) return;
-  s["mscale"] = r.mscale;
-  s["mscale_all_dim"] = r.mscale_all;
-}
-
 void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
   if (type == GptType::mistral) out["sliding_window"] = m.window;
   if (type == GptType::mixtral || type == GptType::phi3)
@@ -118,7 +83,7 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   if (turns_partly(type)) out["partial_rotary_factor"] = m.rotary.percent;
   if (type == GptType::smollm3 || type == GptType::llama4_text) add_skips(out, m);
   add_biases(out, m, type);
-  add_rotary(out, m.rotary);
+  write_hub_rotary(out, m.rotary);
   add_window(out, m, type);
   write_hub_norms(out, m, type);
   if (remembers(type)) write_hub_delta(out, m);
@@ -133,8 +98,45 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
 
 }  // namespace
 
+ordered_json activation_word(const ModelConfig& m) {
+  if (m.activation == Activation::gelu && m.positions != Positions::learned) return "gelu_pytorch_tanh";
+  return hub_activation_word(m.activation);
+}
+
+void write_hub_rotary(ordered_json& out, const RotaryConfig& r) {
+  out["rope_theta"] = r.base;
+  if (r.scaling == RotaryScaling::none) {
+    out["rope_scaling"] = nullptr;
+    return;
+  }
+  ordered_json& s = out["rope_scaling"];
+  if (r.scaling == RotaryScaling::longrope) {  // of these three words, as transformers 4 asks for them
+    s = {{"type", "longrope"}, {"short_factor", r.short_factors}, {"long_factor", r.long_factors}};
+    out["original_max_position_embeddings"] = r.original_positions;
+    out["max_position_embeddings"] = std::llround(r.factor * double(r.original_positions));
+    return;
+  }
+  s["rope_type"] = words(r.scaling)[std::size_t(r.scaling)];
+  s["factor"] = r.factor;
+  if (r.scaling == RotaryScaling::linear) return;
+  s["original_max_position_embeddings"] = r.original_positions;
+  if (r.scaling == RotaryScaling::llama3) {
+    s["low_freq_factor"] = r.low;
+    s["high_freq_factor"] = r.high;
+    return;
+  }
+  s["beta_fast"] = r.beta_fast;
+  s["beta_slow"] = r.beta_slow;
+  if (!r.whole_channels) s["truncate"] = false;
+  if (r.mscale == 1 && r.mscale_all == 0) return;
+  s["mscale"] = r.mscale;
+  s["mscale_all_dim"] = r.mscale_all;
+}
+
 ordered_json write_gpt(const ModelConfig& m, std::string_view type) {
   if (gpt_type(type) == GptType::nemotron_h) return nemotron_h_json(m);
+  if (has_states(gpt_type(type))) return states_json(m, gpt_type(type));
+  if (may_stand_beside(gpt_type(type))) return beside_json(m, gpt_type(type));
   return gpt_type(type) == GptType::gpt2 ? gpt2_json(m) : llama_like_json(m, gpt_type(type));
 }
 

@@ -40,7 +40,9 @@ void complete_gpt(ModelConfig& m) {
                        .gates = true,
                        .hybrid = true,
                        .norm_places = true,
-                       .scores = true});
+                       .scores = true,
+                       .parallel = true,
+                       .logits_bias = true});
 }
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }

@@ -27,6 +27,7 @@ ParameterList gpt_parameters(const ModelConfig& c) {
   add_norm(list, c, "final_norm", c.hidden);
   for (int depth = 0; depth < c.ahead.layers(); ++depth) add_depth(list, c, depth);
   if (!c.tied_output) list.add("output.words", {c.vocabulary, c.hidden}, words);
+  if (c.logits_bias) list.add("output.bias", {c.vocabulary}, constant_init(0));
   return list;
 }
 

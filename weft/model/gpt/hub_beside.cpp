@@ -1,0 +1,284 @@
+// Types whose attention and MLPs may stand beside each other: GPT-NeoX, GPT-J, Phi, Falcon and Cohere.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "weft/model/gpt/hub.h"
+#include "weft/model/hub_settings.h"
+
+namespace weft {
+namespace {
+
+using nlohmann::ordered_json;
+
+void read_sizes(ModelConfig& m, HubSettings& s) {
+  m.layers = int(s.size("num_hidden_layers", HubSettings::most_layers));
+  m.hidden = s.size("hidden_size", HubSettings::widest);
+  m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
+}
+
+void read_mlp(ModelConfig& m, HubSettings& s, const char* usual) {
+  m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
+  m.max_positions = s.size("max_position_embeddings");
+  m.activation = hub_activation(s.word("hidden_act", usual), s, "hidden_act");
+  m.norm_epsilon = s.positive("layer_norm_eps", 1e-5);
+}
+
+void read_neox(ModelConfig& m, HubSettings& s) {
+  read_mlp(m, s, "gelu");
+  s.must_be("attention_bias", true);
+  m.hidden_dropout = s.fraction("hidden_dropout", 0);
+  m.parallel_sublayers =
+      s.yes("use_parallel_residual", true) ? ParallelSublayers::own_norms : ParallelSublayers::none;
+  (void)s.find("classifier_dropout");
+}
+
+void read_phi(ModelConfig& m, HubSettings& s) {
+  read_mlp(m, s, "gelu_new");
+  m.groups = int(s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads));
+  m.hidden_dropout = s.fraction("resid_pdrop", 0);
+  m.qk_norm = s.yes("qk_layernorm", false);
+  m.logits_bias = true;
+}
+
+void read_cohere(ModelConfig& m, HubSettings& s) {
+  read_mlp(m, s, "silu");
+  m.groups = int(s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads));
+  m.channels = s.size_or("head_dim", 0, HubSettings::widest / 16);
+  m.hidden_dropout = 0;
+  m.gated = true;
+  m.norm_bias = m.linear_bias = m.qkv_bias = false;
+  m.output_multiplier = s.positive("logit_scale", 0.0625);
+  s.must_be("attention_bias", false);
+  s.must_be("use_qk_norm", false);  // a gain for every channel of every head
+  (void)s.find("model_max_length");
+}
+
+/// The part of a head that turns is said as a number of channels.
+double percent_of(std::int64_t turned, std::int64_t channels) {
+  const double percent = double(turned) / double(channels);
+  const bool short_of_it = std::int64_t(double(channels) * percent) < turned;
+  return short_of_it ? std::nextafter(percent, 2.0) : percent;
+}
+
+void read_gptj(ModelConfig& m, HubSettings& s) {
+  m.layers = int(s.size("n_layer", HubSettings::most_layers));
+  m.hidden = s.size("n_embd", HubSettings::widest);
+  m.heads = int(s.size("n_head", HubSettings::most_heads));
+  m.ffn_hidden = s.size_or("n_inner", 4 * m.hidden, HubSettings::widest);
+  m.max_positions = s.size("n_positions");
+  m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
+  m.activation = hub_activation(s.word("activation_function", "gelu_new"), s, "activation_function");
+  m.hidden_dropout = s.fraction("resid_pdrop", 0);
+  m.attention_dropout = s.fraction("attn_pdrop", 0);
+  for (const char* name : {"scale_attn_weights", "rotary"}) s.must_be(name, true);
+  m.qkv_bias = m.project_bias = false;
+  m.logits_bias = true;
+  const std::int64_t channels = m.hidden / m.heads, turned = s.size_or("rotary_dim", 64, HubSettings::widest);
+  if (turned > channels || turned % 2 != 0)
+    s.refuse("rotary_dim", text("expected an even number up to the ", channels, " channels of a head"));
+  m.positions = Positions::rotary;
+  m.rotary.original_positions = m.max_positions;
+  m.rotary.percent = percent_of(turned, channels);
+  m.rotary.interleaved = true;
+}
+
+void read_falcon(ModelConfig& m, HubSettings& s) {
+  m.ffn_hidden = s.size_or("ffn_hidden_size", 4 * m.hidden, HubSettings::widest);
+  m.max_positions = s.size_or("max_position_embeddings", 2048);
+  m.activation = hub_activation(s.word("activation", "gelu"), s, "activation");
+  m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
+  m.hidden_dropout = s.fraction("hidden_dropout", 0);
+  m.linear_bias = m.qkv_bias = s.yes("bias", false);
+  s.must_be("alibi", false);
+  s.must_be("apply_residual_connection_post_layernorm", false);
+  const bool grouped = s.yes("new_decoder_architecture", false), one_key = s.yes("multi_query", true);
+  const bool beside = s.yes("parallel_attn", true);
+  const std::int64_t keys = s.size_or("num_kv_heads", m.heads, HubSettings::most_heads);
+  m.groups = grouped ? int(keys) : one_key ? 1 : m.heads;
+  if (!grouped && !one_key && keys != m.heads)
+    s.refuse("num_kv_heads", "weft can only compute as many as heads without new_decoder_architecture");
+  if (grouped && !beside)
+    s.refuse("parallel_attn", "weft can only compute true with new_decoder_architecture");
+  const std::int64_t norms = s.size_or("num_ln_in_parallel_attn", grouped ? 2 : 1, 2);
+  if (norms == 2 && !grouped)
+    s.refuse("num_ln_in_parallel_attn", "weft can only compute 1 without new_decoder_architecture");
+  m.parallel_sublayers = !beside      ? ParallelSublayers::none
+                         : norms == 2 ? ParallelSublayers::own_norms
+                                      : ParallelSublayers::one_norm;
+}
+
+ordered_json gptj_json(const ModelConfig& m) {
+  return {{"n_layer", m.layers},
+          {"n_embd", m.hidden},
+          {"n_head", m.heads},
+          {"n_inner", m.ffn_hidden},
+          {"n_positions", m.max_positions},
+          {"rotary_dim", turned_channels(m)},
+          {"layer_norm_epsilon", m.norm_epsilon},
+          {"activation_function", activation_word(m)},
+          {"resid_pdrop", m.hidden_dropout},
+          {"embd_pdrop", m.hidden_dropout},
+          {"attn_pdrop", m.attention_dropout}};
+}
+
+void add_falcon(ordered_json& out, const ModelConfig& m) {
+  const bool one_norm = m.parallel_sublayers == ParallelSublayers::one_norm,
+             own = m.parallel_sublayers == ParallelSublayers::own_norms;
+  const bool grouped = own || (one_norm && m.groups != 1 && m.groups != m.heads);
+  out["ffn_hidden_size"] = m.ffn_hidden;
+  out["layer_norm_epsilon"] = m.norm_epsilon;
+  out["activation"] = activation_word(m);
+  out["hidden_dropout"] = m.hidden_dropout;
+  out["bias"] = m.linear_bias;
+  out["alibi"] = false;
+  out["new_decoder_architecture"] = grouped;
+  out["multi_query"] = !grouped && m.groups == 1;
+  out["parallel_attn"] = one_norm || own;
+  out["num_kv_heads"] = grouped ? m.groups : m.heads;
+  if (grouped) out["num_ln_in_parallel_attn"] = own ? 2 : 1;
+}
+
+void add_neox(ordered_json& out, const ModelConfig& m) {
+  out["hidden_dropout"] = m.hidden_dropout;
+  out["use_parallel_residual"] = m.parallel_sublayers != ParallelSublayers::none;
+  out["attention_bias"] = true;
+  out["rotary_pct"] = m.rotary.percent;
+  out["rotary_emb_base"] = m.rotary.base;
+  out.erase("rope_theta");  // the same in others' words
+}
+
+void add_grouped(ordered_json& out, const ModelConfig& m, GptType type) {
+  out["num_key_value_heads"] = m.groups;
+  if (type == GptType::cohere) {
+    out["head_dim"] = m.channels;
+    out["logit_scale"] = m.output_multiplier;
+    out["attention_bias"] = out["use_qk_norm"] = false;
+    return;
+  }
+  out["partial_rotary_factor"] = m.rotary.percent;
+  out["resid_pdrop"] = out["embd_pdrop"] = m.hidden_dropout;
+  out["qk_layernorm"] = m.qk_norm;
+}
+
+std::string_view no_falcon(const ModelConfig& m) {
+  if (m.qkv_bias != m.linear_bias) return "layers as Falcon's, with biases in some places";
+  if (turns_a_part(m)) return "layers as Falcon's, with heads of which a part turns";
+  if (m.parallel_sublayers == ParallelSublayers::none && m.groups != 1 && m.groups != m.heads)
+    return "layers as Falcon's that are not beside each other, with grouped heads";
+  return "";
+}
+
+std::string_view no_gptj(const ModelConfig& m) {
+  if (m.qkv_bias || !m.linear_bias) return "biases of logits and of no projection, with others than an MLP's";
+  if (m.groups != m.heads) return "biases of logits and of no projection, with grouped heads";
+  const RotaryConfig& r = m.rotary;
+  if (r.base != 10000 || r.scaling != RotaryScaling::none ||
+      r.percent != percent_of(turned_channels(m), m.channels))
+    return "biases of logits and of no projection, with other angles than GPT-J's";
+  return "";
+}
+
+std::string_view no_cohere(const ModelConfig& m) {
+  if (m.parallel_sublayers != ParallelSublayers::one_norm)
+    return "layer norms without biases, not one for attention and MLP";
+  if (!m.gated) return "layer norms without biases, with an MLP that is not gated";
+  if (m.linear_bias || m.qkv_bias) return "layer norms without biases, with others";
+  if (turns_a_part(m)) return "layer norms without biases, with heads of which a part turns";
+  return "";
+}
+
+/// Of those that are no Cohere's.
+std::string_view no_plain_mlp(const ModelConfig& m, GptType type) {
+  if (m.gated) return "layer norms that have biases, with a gated MLP";
+  if (m.channels * m.heads != m.hidden)
+    return "layer norms that have biases, with heads that are not hidden / heads wide";
+  if (!m.project_bias && m.linear_bias && type != GptType::gptj)
+    return "biases of MLPs without one of the projection, and without biases of logits";
+  if (m.output_multiplier != 1) return "layer norms that have biases, with an output multiplier";
+  if (type == GptType::gptj) return no_gptj(m);
+  if (type == GptType::falcon) return no_falcon(m);
+  if (type == GptType::phi && !(m.linear_bias && m.qkv_bias)) return "biases of logits without all others";
+  if (type == GptType::phi && turns_a_part(m) && turned_channels(m) < 2)
+    return "biases of logits, with heads that hardly turn";
+  return "";
+}
+
+}  // namespace
+
+void read_beside(ModelConfig& m, GptType type, HubSettings& s) {
+  m.parallel_sublayers = ParallelSublayers::one_norm;
+  m.tied_output = s.yes("tie_word_embeddings", ways_of(type).tied);
+  if (type == GptType::gptj) return read_gptj(m, s);
+  read_sizes(m, s);
+  m.attention_dropout = s.fraction("attention_dropout", 0);
+  if (type == GptType::gpt_neox) read_neox(m, s);
+  if (type == GptType::phi) read_phi(m, s);
+  if (type == GptType::falcon) read_falcon(m, s);
+  if (type == GptType::cohere) read_cohere(m, s);
+  read_hub_rotary(m, type, s);
+}
+
+ordered_json beside_json(const ModelConfig& m, GptType type) {
+  ordered_json out{{"architectures", {ways_of(type).class_name}},
+                   {"model_type", gpt_types[std::size_t(type)]}};
+  if (type == GptType::gptj) {
+    out.update(gptj_json(m));
+    return out;
+  }
+  out.update(ordered_json{{"num_hidden_layers", m.layers},
+                          {"hidden_size", m.hidden},
+                          {"num_attention_heads", m.heads},
+                          {"max_position_embeddings", m.max_positions},
+                          {"attention_dropout", m.attention_dropout}});
+  write_hub_rotary(out, m.rotary);
+  if (type == GptType::falcon) {
+    add_falcon(out, m);
+    return out;
+  }
+  out["intermediate_size"] = m.ffn_hidden;
+  out["layer_norm_eps"] = m.norm_epsilon;
+  out["hidden_act"] = activation_word(m);
+  if (type == GptType::gpt_neox)
+    add_neox(out, m);
+  else
+    add_grouped(out, m, type);
+  return out;
+}
+
+bool is_beside(const ModelConfig& m) {
+  if (m.parallel_sublayers != ParallelSublayers::none || m.logits_bias) return true;
+  if ((m.norm == NormKind::layer && !m.norm_bias) || (m.linear_bias && !m.project_bias)) return true;
+  return m.norm == NormKind::layer && m.positions == Positions::rotary && !m.gated;
+}
+
+GptType type_of_beside(const ModelConfig& m) {
+  if (m.logits_bias) return m.project_bias ? GptType::phi : GptType::gptj;
+  if (!m.norm_bias) return GptType::cohere;
+  const bool neox = m.parallel_sublayers != ParallelSublayers::one_norm && m.linear_bias && m.qkv_bias &&
+                    m.groups == m.heads;
+  return neox ? GptType::gpt_neox : GptType::falcon;
+}
+
+std::string_view no_beside(const ModelConfig& m) {
+  const GptType type = type_of_beside(m);
+  if (m.positions != Positions::rotary)
+    return "layers as GPT-NeoX's, Phi's or Cohere's, without rotary positions";
+  if (m.norm != NormKind::layer) return "layers as GPT-NeoX's, Phi's or Cohere's, with RMS norms";
+  if (m.latent.on || m.delta.on || m.hybrid.on() || m.experts.count > 0 || m.sink != Sink::none)
+    return "layers as GPT-NeoX's, Phi's or Cohere's, of other kinds than attention and an MLP";
+  if (m.norm_places != NormPlaces::before)
+    return "layers as GPT-NeoX's, Phi's or Cohere's, with norms of what they give";
+  if (has_window(m) || skips(m))
+    return "layers as GPT-NeoX's, Phi's or Cohere's, with a window or without rotary positions in some";
+  if (m.residual_multiplier != 1 || m.embedding_multiplier != 1 || scales_scores(m))
+    return "layers as GPT-NeoX's, Phi's or Cohere's, with multipliers of embeddings, scores or what they add";
+  if (m.qk_norm && (type != GptType::phi || m.qk_norm_whole || m.qk_norm_plain))
+    return "layers as GPT-NeoX's, Phi's or Cohere's, with norms of queries and keys that Phi has not";
+  const bool serial = m.parallel_sublayers != ParallelSublayers::one_norm;
+  if (serial && m.logits_bias) return "biases of logits, without one norm for attention and MLP";
+  if (turns_a_part(m) && std::int64_t(double(m.channels) * m.rotary.percent) % 2 != 0)
+    return "rotary positions on an odd number of channels";
+  return type == GptType::cohere ? no_cohere(m) : no_plain_mlp(m, type);
+}
+
+}  // namespace weft

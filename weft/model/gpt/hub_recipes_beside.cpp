@@ -1,0 +1,104 @@
+// The names of GPT-NeoX, GPT-J, Phi, Falcon and Cohere.
+#include "weft/model/gpt/hub_cook.h"
+
+namespace weft {
+namespace {
+
+/// Of a layer's parts behind its own name; where norms have names of their own by where they stand, see
+/// below.
+struct Names {
+  std::string words, layers, norm, mlp_norm, attention, project, up, down, last_norm;
+  bool in_one = false;  // queries, keys and values
+};
+
+Names names_of(GptType type, ParallelSublayers sublayers) {
+  if (type == GptType::gpt_neox)
+    return {"gpt_neox.embed_in",
+            "gpt_neox.layers.",
+            ".input_layernorm",
+            ".post_attention_layernorm",
+            ".attention",
+            ".attention.dense",
+            ".mlp.dense_h_to_4h",
+            ".mlp.dense_4h_to_h",
+            "gpt_neox.final_layer_norm",
+            true};
+  if (type == GptType::gptj)
+    return {"transformer.wte", "transformer.h.", ".ln_1",           "", ".attn", ".attn.out_proj",
+            ".mlp.fc_in",      ".mlp.fc_out",    "transformer.ln_f"};
+  if (type == GptType::phi)
+    return {"model.embed_tokens",   "model.layers.",    ".input_layernorm", "",
+            ".self_attn",           ".self_attn.dense", ".mlp.fc1",         ".mlp.fc2",
+            "model.final_layernorm"};
+  if (type == GptType::cohere)
+    return {"model.embed_tokens",
+            "model.layers.",
+            ".input_layernorm",
+            "",
+            ".self_attn",
+            ".self_attn.o_proj",
+            "",
+            "",
+            "model.norm"};
+  const bool own = sublayers == ParallelSublayers::own_norms;
+  return {"transformer.word_embeddings",
+          "transformer.h.",
+          own ? ".ln_attn" : ".input_layernorm",
+          own ? ".ln_mlp" : ".post_attention_layernorm",
+          ".self_attention",
+          ".self_attention.dense",
+          ".mlp.dense_h_to_4h",
+          ".mlp.dense_4h_to_h",
+          "transformer.ln_f",
+          true};
+}
+
+}  // namespace
+
+std::vector<Recipe> GptCook::beside() {
+  const Names names = names_of(type_, m_.parallel_sublayers);
+  same("embedding.words", names.words + ".weight");
+  for (int layer = 0; layer < m_.layers; ++layer) layer_beside(layer);
+  norm("final_norm", names.last_norm);
+  return finished();
+}
+
+void GptCook::layer_beside(int layer) {
+  const Names names = names_of(type_, m_.parallel_sublayers);
+  const std::string ours = "layers." + std::to_string(layer), qkv = ours + ".attention.qkv";
+  const std::string theirs = names.layers + std::to_string(layer);
+  norm(ours + ".attention_norm", theirs + names.norm);
+  if (list_.has(ours + ".mlp_norm.gain")) norm(ours + ".mlp_norm", theirs + names.mlp_norm);
+  if (names.in_one) {
+    const std::size_t first = out_.size();
+    linear(qkv, theirs + names.attention + ".query_key_value");
+    for (std::size_t i = first; i < out_.size(); ++i) out_[i].runs = in_groups();
+  } else {
+    attend(qkv, theirs + names.attention, ".weight");
+    if (list_.has(qkv + ".bias")) attend(qkv, theirs + names.attention, ".bias");
+  }
+  if (list_.has(ours + ".attention.q_norm.gain")) {
+    head_norm(ours + ".attention.q_norm", theirs + names.attention + ".q_layernorm");
+    head_norm(ours + ".attention.k_norm", theirs + names.attention + ".k_layernorm");
+  }
+  linear(ours + ".attention.project", theirs + names.project);
+  if (m_.gated) return mlp(ours + ".mlp", theirs + ".mlp");
+  linear(ours + ".mlp.up", theirs + names.up);
+  linear(ours + ".mlp.down", theirs + names.down);
+}
+
+std::vector<RowRun> GptCook::in_groups() const {
+  const std::int64_t d = m_.channels, of_group = m_.heads / m_.groups + 2;
+  std::vector<RowRun> runs;
+  for (std::int64_t g = 0; g < m_.groups; ++g)
+    for (std::int64_t i = 0; i < of_group; ++i) {
+      const std::int64_t at = (g * of_group + i) * d;
+      if (i + 1 < of_group)
+        turning(runs, 0, at, at);
+      else
+        runs.push_back({0, at, at, d});
+    }
+  return runs;
+}
+
+}  // namespace weft
