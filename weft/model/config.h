@@ -15,6 +15,7 @@
 #include "weft/model/experts_config.h"
 #include "weft/model/fp8_config.h"
 #include "weft/model/latent_config.h"
+#include "weft/model/recompute_config.h"
 #include "weft/model/rotary_config.h"
 #include "weft/model/scores_config.h"
 #include "weft/model/state_config.h"
@@ -37,17 +38,6 @@ enum class NormPlaces : std::uint8_t { before, around, behind };
 /// behind one.
 enum class ParallelSublayers : std::uint8_t { none, own_norms, one_norm };
 enum class InitMethod : std::uint8_t { normal, xavier_uniform };
-enum class Recompute : std::uint8_t { none, full, selective };
-enum class RecomputeMethod : std::uint8_t { uniform, block };
-/// What selective recompute may forget inside a block.
-enum class RecomputeModule : std::uint8_t {
-  core_attention,
-  norm,
-  mlp,  // shared experts, too
-  latent_heads,
-  experts,
-  shared_experts
-};
 
 /// The words of an enum in the order of its enumerators: how flags, files and help spell them.
 constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf16", "f16"}; }
@@ -60,11 +50,6 @@ constexpr std::array<std::string_view, 3> words(ParallelSublayers) {
   return {"none", "own-norms", "one-norm"};
 }
 constexpr std::array<std::string_view, 2> words(InitMethod) { return {"normal", "xavier_uniform"}; }
-constexpr std::array<std::string_view, 3> words(Recompute) { return {"none", "full", "selective"}; }
-constexpr std::array<std::string_view, 2> words(RecomputeMethod) { return {"uniform", "block"}; }
-constexpr std::array<std::string_view, 6> words(RecomputeModule) {
-  return {"core_attention", "norm", "mlp", "latent_heads", "experts", "shared_experts"};
-}
 
 /// Biases of scores by the distance of query and key: near distances have a bucket each, farther ones share
 /// them, the more the farther, and all beyond `farthest` share the last.
@@ -91,15 +76,6 @@ struct MupConfig {
   double output_multiplier = 1.0;       // of the logits; 1: 1/width
   std::optional<double> base_channels;  // softmax_scale = sqrt(base_channels) / channels^power
   double attention_power = 1.0;
-};
-
-struct RecomputeConfig {
-  Recompute what = Recompute::none;
-  RecomputeMethod method =
-      RecomputeMethod::uniform;  // full: chunks of `layers`, or the first `layers` of each stage
-  int layers = 1;
-  std::vector<RecomputeModule> modules;  // selective
-  bool cut = false;                      // full: tensor-parallel ranks keep a part each of what all would
 };
 
 /// A decoder's shape. Zero in a size marked "0:" means it follows from the others; complete() fills it in.
@@ -222,16 +198,6 @@ void describe(Visitor& v, MupConfig& c) {
     "channels of a head at which scores are scaled as usual", legal::positive);
   v("attention_power", c.attention_power, OnResume::model, "scores are divided by channels to this power",
     legal::not_negative);
-}
-
-template <class Visitor>
-void describe(Visitor& v, RecomputeConfig& c) {
-  v("what", c.what, OnResume::sums, "what is forgotten in forward and computed again in backward");
-  v("method", c.method, OnResume::sums, "full: chunks of layers, or the first layers of each stage");
-  v("layers", c.layers, OnResume::sums, "layers in a chunk (uniform), or how many of a stage (block)",
-    legal::size);
-  v("modules", c.modules, OnResume::sums, "selective: which parts of a block");
-  v("cut", c.cut, OnResume::free, "full: tensor-parallel ranks keep a part each of the inputs that are kept");
 }
 
 template <class Visitor>

@@ -55,6 +55,9 @@ inline bool no_lion(const TrainConfig& c) {
 }
 inline bool no_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::lamb; }
 inline bool no_onebit_lamb(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::onebitlamb; }
+inline bool no_onebit(const TrainConfig& c) {
+  return c.optimizer.kind != OptimizerKind::onebitadam && no_onebit_lamb(c);
+}
 inline bool no_trust(const TrainConfig& c) { return no_lamb(c) && no_onebit_lamb(c); }
 inline bool no_zero_one(const TrainConfig& c) { return c.optimizer.kind != OptimizerKind::zerooneadam; }
 inline bool no_offload(const TrainConfig& c) { return !c.optimizer.offload.on; }
