@@ -38,7 +38,7 @@ std::vector<Cut> some_cuts() { return some_of(cuts(), 4); }
 }  // namespace
 
 TEST(ResidualInF32, trains_as_on_one_rank) {
-  for (const char* name : {"gpt2", "llama", "bert", "t5", "gemma", "olmo"})
+  for (const char* name : {"gpt2", "llama", "bert", "t5", "gemma", "olmo", "neox", "command"})
     expect_steps_of_one_rank(wide(name), some_cuts());
 }
 

@@ -48,6 +48,8 @@ std::vector<Case> cases() {
           {"further_tokens", tiny_ahead(tiny_gpt2())},
           {"further_tokens_norms_behind", tiny_ahead(tiny_olmo())},
           {"embedding_multiplier", changed(tiny_llama(), [](auto& c) { c.embedding_multiplier = 4; })},
+          {"two_behind_own_norms", tiny_neox()},
+          {"two_behind_one_norm", tiny_command()},
           {"bert", tiny_bert()},
           {"t5", tiny_t5()}};
 }

@@ -125,8 +125,8 @@ Tensor growth_of_queries(const ModelConfig& config, Device& device) {
   if (scores.growth_every == 0) return {};
   std::vector<float> turns;
   for (std::int64_t at = 0; at < places(config); ++at) {
-    const auto times = double((at + 1) / scores.growth_every);
-    const auto factor = float(1 + scores.growth * std::log(1 + times));
+    const std::int64_t times = (at + 1) / scores.growth_every;
+    const auto factor = float(1 + scores.growth * std::log(1 + double(times)));
     for (std::int64_t pair = 0; pair < config.channels / 2; ++pair) turns.insert(turns.end(), {factor, 0});
   }
   return from_host(device, {places(config), config.channels / 2, 2}, turns, Use::weights);
