@@ -1,7 +1,7 @@
 // Attention of small floats backward, by tensor cores: one kernel for the gradients of queries, a block 64 of
-// them, and one for those of keys and values, a block 64 of them; of wide heads one for each, since a thread
-// has no registers for both sums. Scores are computed twice (three times), and no sum is anybody else's, so
-// nothing depends on who came first.
+// them, and one for those of keys and values, a block 64 of them; of wide heads, and under caps, one for
+// each, since a thread has no registers for both sums. Scores are computed twice (three times), and no sum is
+// anybody else's, so nothing depends on who came first.
 //
 // p = exp(score - lse), k(ept) its dropout factor, delta = <dout, o>:
 //   dv_j += p k dout,  ds = p (k <dout, v_j> - delta),  dq += scale ds k_j,  dk_j += scale ds q
@@ -181,7 +181,7 @@ void launch(Queue& queue, const AttentionBackward& job) {
   else if (queries > 0)
     gpu::launch(queue, {of_all_queries, tile_threads, shared}, of_queries<Half, d, dv, pairs>, job);
   if (keys == 0) return;
-  if constexpr (d > 128) {
+  if constexpr (d > 128 || pairs == Pairs::capped) {
     gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::keys, pairs>, job);
     gpu::launch(queue, of_all_keys, of_keys<Half, d, dv, Sums::values, pairs>, job);
   } else {
