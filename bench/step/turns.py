@@ -2,8 +2,8 @@
 """turns.py take FILE WEFT PYTHON WHAT [ROUNDS [STEPS]] | turns.py table FILE: a training step of weft's and of others in turn, f32, by all processors.
 
 WHAT is bert, t5, t5-relative (megatron-core's models, run by PYTHON: encoders.py) or experts (megatron-core's and transformers': experts.py; or one of
-them, as in experts:transformers), or hybrid or gemma (transformers' Nemotron-H and Gemma 3: families.py). In a round each program runs once as a process of its own: steps that nobody counts, then STEPS; who begins changes
-from round to round. What each says is added to FILE, a line a process, so that several calls make one table: medians, least to most, over all steps,
+them, as in experts:transformers), or hybrid, gemma, capped, uncapped or neox (transformers' Nemotron-H, Gemma 3, Gemma 2 with and without its caps, and GPT-NeoX:
+families.py). In a round each program runs once as a process of its own: steps that nobody counts, then STEPS; who begins changes from round to round. What each says is added to FILE, a line a process, so that several calls make one table: medians, least to most, over all steps,
 and the ratio round by round. The share of the product rate is by the rate that weft's own process measured in that round, and a peer's by the
 operations that its step takes."""
 import json
@@ -29,9 +29,16 @@ GEMMA = """gpt --num-layers 6 --hidden-size 768 --num-attention-heads 12 --num-q
   --apply-layernorm-1p --norm-places around --qk-layernorm --disable-bias-linear --position-embedding-type rope --rotary-base 1000000 --rotary-window-base 10000
   --window-size 255,0 --window-attn-skip-freq 6 --embedding-multiplier 27.712812921102035 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1
   --global-batch-size 1 --vocab-size 50304""".split()
-WORDS = {"hybrid": HYBRID, "gemma": GEMMA, "bert": BERT, "t5": T5, "t5-relative": [*T5, "--position-embedding-type", "relative"],
+UNCAPPED = """gpt --num-layers 6 --hidden-size 768 --num-attention-heads 12 --num-query-groups 4 --kv-channels 64 --ffn-hidden-size 3072 --geglu --normalization RMSNorm
+  --apply-layernorm-1p --norm-places around --disable-bias-linear --position-embedding-type rope --window-size 511,0 --window-attn-skip-freq 2
+  --embedding-multiplier 27.712812921102035 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 1 --vocab-size 50304""".split()
+CAPPED = [*UNCAPPED, "--attention-cap", "50", "--output-cap", "30"]
+NEOX = """gpt --num-layers 6 --hidden-size 768 --num-attention-heads 12 --ffn-hidden-size 3072 --no-bias-gelu-fusion --parallel-sublayers own-norms
+  --position-embedding-type rope --rotary-percent 0.25 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 1 --global-batch-size 1 --vocab-size 50304
+  --untie-embeddings-and-output-weights""".split()
+WORDS = {"hybrid": HYBRID, "gemma": GEMMA, "capped": CAPPED, "uncapped": UNCAPPED, "neox": NEOX, "bert": BERT, "t5": T5, "t5-relative": [*T5, "--position-embedding-type", "relative"],
          "experts": [*EXPERTS, "--moe-token-dispatcher-type", "alltoall"]}
-PEERS = {**{name: {"transformers": ["families.py", name]} for name in ("hybrid", "gemma")}, "bert": {"megatron-core": ["encoders.py", "bert"]}, "t5": {"megatron-core": ["encoders.py", "t5"]},
+PEERS = {**{name: {"transformers": ["families.py", name]} for name in ("hybrid", "gemma", "capped", "uncapped", "neox")}, "bert": {"megatron-core": ["encoders.py", "bert"]}, "t5": {"megatron-core": ["encoders.py", "t5"]},
          "t5-relative": {"megatron-core": ["encoders.py", "t5-relative"]},
          "experts": {"megatron-core": ["experts.py", "megatron"], "transformers": ["experts.py", "transformers"]}}
 # megatron-core's BERT makes the logits of all 512 tokens, weft those of the 76 that are guessed: three products of the head's transform and of the words.
