@@ -118,6 +118,11 @@ TEST_F(Norm, scales_rows_and_gives_the_derivative_of_the_factor) {
   EXPECT_EQ(difference(numbers(ops::dot_rows(dy, x)), slopes(factor, f), slope_near), "");
 }
 
+TEST_F(Norm, without_a_bias_adds_nothing) {
+  const Tensor x = random({3, 5}), gain = random({5});
+  EXPECT_EQ(numbers(ops::norm(x, {gain, {}}, {}).y), numbers(ops::norm(x, {gain, zeros({5})}, {}).y));
+}
+
 TEST_F(Norm, says_what_does_not_fit) {
   const Tensor x = random({2, 4});
   const NormWeights w{random({4}), random({4})};
@@ -127,7 +132,7 @@ TEST_F(Norm, says_what_does_not_fit) {
             }),
             "norm: x [2, 0] has rows of no elements");
   EXPECT_EQ(refused([&] { (void)ops::norm(x, {random({3}), w.bias}, {}); }), "norm: gain is [3], not [4]");
-  EXPECT_EQ(refused([&] { (void)ops::norm(x, {w.gain, {}}, {}); }), "norm: bias has no memory");
+  EXPECT_EQ(refused([&] { (void)ops::norm(x, {w.gain, random({3})}, {}); }), "norm: bias is [3], not [4]");
   EXPECT_EQ(refused([&] { (void)ops::norm(x, w, rms); }), "norm: an RMS norm has no bias");
   const ops::NormOut out = ops::norm(x, w, {});
   EXPECT_EQ(refused([&] {
