@@ -9,16 +9,6 @@
 using namespace weft;
 using namespace weft::testing;
 
-namespace {
-
-ModelConfig with(const std::function<void(ModelConfig&)>& change) {
-  ModelConfig m = small();
-  change(m);
-  return m;
-}
-
-}  // namespace
-
 TEST(NormPlaces, say_which_norms_there_are) {
   const ParameterList around = gpt_parameters(tiny_gemma()), behind = gpt_parameters(tiny_olmo());
   for (const char* name : {"layers.1.attention_norm", "layers.1.mlp_norm"}) {
@@ -34,24 +24,24 @@ TEST(NormPlaces, say_which_norms_there_are) {
 }
 
 TEST(NormPlaces, are_refused_where_nothing_has_them) {
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.kind = "bert";
             m.norm_places = NormPlaces::around;
           }),
           "model: bert has norms before attention and MLPs: leave {model.norm_places} out");
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.residual_after_norm = true;
             m.norm_places = NormPlaces::behind;
           }),
           "model: {model.residual_after_norm} adds to what a norm before gave: leave it or "
           "{model.norm_places} out");
-  refused(with([](ModelConfig& m) { m.qk_norm_plain = m.qk_norm_whole = true; }),
+  refused(small_with([](ModelConfig& m) { m.qk_norm_plain = m.qk_norm_whole = true; }),
           "model: {model.qk_norm_whole} is about all heads together and {model.qk_norm_plain} about each: "
           "leave one of them out");
-  refused(with([](ModelConfig& m) { m.qk_norm_turning = true; }),
+  refused(small_with([](ModelConfig& m) { m.qk_norm_turning = true; }),
           "model: {model.qk_norm_turning} is about norms without gains, and there are none: add "
           "{model.qk_norm_plain}");
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.latent.on = true;
             m.qk_norm_plain = true;
           }),
@@ -68,24 +58,24 @@ TEST(ParallelSublayers, say_which_norms_there_are) {
 }
 
 TEST(ParallelSublayers, are_refused_where_nothing_has_them) {
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.kind = "bert";
             m.parallel_sublayers = ParallelSublayers::one_norm;
           }),
           "model: bert has MLPs that read what attention added: leave {model.parallel_sublayers} out");
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.norm_places = NormPlaces::behind;
             m.parallel_sublayers = ParallelSublayers::one_norm;
           }),
           "model: {model.parallel_sublayers} has norms of what attention and MLPs read alone: leave it or "
           "{model.norm_places} out");
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.residual_after_norm = true;
             m.parallel_sublayers = ParallelSublayers::own_norms;
           }),
           "model: {model.parallel_sublayers} has norms of what attention and MLPs read alone: leave it or "
           "{model.residual_after_norm} out");
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.hybrid.layers = "*-";
             m.parallel_sublayers = ParallelSublayers::own_norms;
           }),
@@ -102,7 +92,7 @@ TEST(Biases, are_of_logits_and_projections_where_they_are_asked_for) {
   EXPECT_EQ(gpt_parameters(m).at("output.bias").shape, Shape{m.vocabulary});
   EXPECT_FALSE(gpt_parameters(m).has("layers.0.attention.project.bias"));
   EXPECT_TRUE(gpt_parameters(m).has("layers.0.mlp.down.bias"));
-  refused(with([](ModelConfig& other) {
+  refused(small_with([](ModelConfig& other) {
             other.kind = "bert";
             other.logits_bias = true;
           }),
@@ -119,13 +109,13 @@ TEST(NormPlaces, of_all_heads_need_key_heads_for_each_rank) {
 }
 
 TEST(WindowBase, turns_layers_with_a_window_alone) {
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.positions = Positions::rotary;
             m.rotary.window_base = 100;
           }),
           "model: {model.rotary.window_base} is of layers that look through a window, and none does: add "
           "{model.window}");
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.window = 8;
             m.rotary.window_base = 100;
           }),
@@ -173,9 +163,9 @@ TEST(Longrope, needs_a_factor_for_each_pair_and_the_length_that_tells_lists_apar
 }
 
 TEST(WeighedRows, need_experts_that_read_what_the_router_reads) {
-  refused(with([](ModelConfig& m) { m.experts.weigh_input = true; }),
+  refused(small_with([](ModelConfig& m) { m.experts.weigh_input = true; }),
           "model: experts are described, and {model.experts.count} is 0: say how many there are");
-  refused(with([](ModelConfig& m) { m.experts = {.count = 4, .latent = 64, .weigh_input = true}; }),
+  refused(small_with([](ModelConfig& m) { m.experts = {.count = 4, .latent = 64, .weigh_input = true}; }),
           "model: {model.experts.weigh_input} multiplies what the router reads, and {model.experts.latent} "
           "gives experts something else: leave one of them out");
 }

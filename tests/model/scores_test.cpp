@@ -10,19 +10,9 @@
 using namespace weft;
 using namespace weft::testing;
 
-namespace {
-
-ModelConfig with(const std::function<void(ModelConfig&)>& change) {
-  ModelConfig m = small();
-  change(m);
-  return m;
-}
-
-}  // namespace
-
 TEST(Scores, of_other_families_are_as_they_are) {
   const auto bert = [](const std::function<void(ModelConfig&)>& change) {
-    return with([&](ModelConfig& m) {
+    return small_with([&](ModelConfig& m) {
       m.kind = "bert";
       change(m);
     });
@@ -38,10 +28,10 @@ TEST(Scores, of_other_families_are_as_they_are) {
 }
 
 TEST(Scores, are_refused_where_two_things_say_what_a_query_sees) {
-  refused(with([](ModelConfig& m) { m.scores.chunk = m.window = 4; }),
+  refused(small_with([](ModelConfig& m) { m.scores.chunk = m.window = 4; }),
           "model: {model.scores.chunk} and {model.window} both say what a query sees: leave one out");
   refused(
-      with([](ModelConfig& m) {
+      small_with([](ModelConfig& m) {
         m.scores.chunk = 4;
         m.token_drop.layers = {1};
       }),
@@ -50,13 +40,13 @@ TEST(Scores, are_refused_where_two_things_say_what_a_query_sees) {
 }
 
 TEST(Scores, grow_where_queries_do_not_turn) {
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.latent.on = true;
             m.scores.growth_every = 4;
           }),
           "model: {model.scores.growth_every} is of layers without rotary positions, which latent attention "
           "always has");
-  refused(with([](ModelConfig& m) {
+  refused(small_with([](ModelConfig& m) {
             m.channels = 3;
             m.scores.growth_every = 4;
           }),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "weft/base/error.h"
@@ -18,6 +19,12 @@ inline ModelConfig small() {
   m.heads = 4;
   m.sequence = 64;
   m.vocabulary = 1000;
+  return m;
+}
+
+inline ModelConfig small_with(const std::function<void(ModelConfig&)>& change) {
+  ModelConfig m = small();
+  change(m);
   return m;
 }
 

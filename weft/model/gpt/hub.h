@@ -198,6 +198,8 @@ inline constexpr std::array<HubWrapper, 5> gpt_wrappers{{{"llama4", "llama4_text
                                                          {"gemma3", "gemma3_text"}}};
 GptType gpt_type(std::string_view word);
 
+/// Sizes in the words of GPT-2 and GPT-J, and what else these have in common.
+void read_hub_n_sizes(ModelConfig& model, HubSettings& settings);
 /// Which layers look through a window; of some types, which of them turn nothing.
 void read_hub_window(ModelConfig& model, GptType type, HubSettings& settings);
 /// Bases, scaling, and which channels and layers turn.

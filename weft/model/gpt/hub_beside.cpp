@@ -61,13 +61,7 @@ double percent_of(std::int64_t turned, std::int64_t channels) {
 }
 
 void read_gptj(ModelConfig& m, HubSettings& s) {
-  m.layers = int(s.size("n_layer", HubSettings::most_layers));
-  m.hidden = s.size("n_embd", HubSettings::widest);
-  m.heads = int(s.size("n_head", HubSettings::most_heads));
-  m.ffn_hidden = s.size_or("n_inner", 4 * m.hidden, HubSettings::widest);
-  m.max_positions = s.size("n_positions");
-  m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
-  m.activation = hub_activation(s.word("activation_function", "gelu_new"), s, "activation_function");
+  read_hub_n_sizes(m, s);
   m.hidden_dropout = s.fraction("resid_pdrop", 0);
   m.attention_dropout = s.fraction("attn_pdrop", 0);
   for (const char* name : {"scale_attn_weights", "rotary"}) s.must_be(name, true);

@@ -10,13 +10,7 @@ namespace weft {
 namespace {
 
 void read_gpt2(ModelConfig& m, HubSettings& s) {
-  m.layers = int(s.size("n_layer", HubSettings::most_layers));
-  m.hidden = s.size("n_embd", HubSettings::widest);
-  m.heads = int(s.size("n_head", HubSettings::most_heads));
-  m.ffn_hidden = s.size_or("n_inner", 4 * m.hidden, HubSettings::widest);
-  m.max_positions = s.size("n_positions");
-  m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
-  m.activation = hub_activation(s.word("activation_function", "gelu_new"), s, "activation_function");
+  read_hub_n_sizes(m, s);
   m.hidden_dropout = s.fraction("resid_pdrop", 0.1);
   m.attention_dropout = s.fraction("attn_pdrop", 0.1);
   m.tied_output = s.yes("tie_word_embeddings", true);
@@ -163,6 +157,16 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
 }
 
 }  // namespace
+
+void read_hub_n_sizes(ModelConfig& m, HubSettings& s) {
+  m.layers = int(s.size("n_layer", HubSettings::most_layers));
+  m.hidden = s.size("n_embd", HubSettings::widest);
+  m.heads = int(s.size("n_head", HubSettings::most_heads));
+  m.ffn_hidden = s.size_or("n_inner", 4 * m.hidden, HubSettings::widest);
+  m.max_positions = s.size("n_positions");
+  m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
+  m.activation = hub_activation(s.word("activation_function", "gelu_new"), s, "activation_function");
+}
 
 GptType gpt_type(std::string_view word) {
   return GptType(std::ranges::find(gpt_types, word) - gpt_types.begin());
