@@ -19,6 +19,12 @@ inline Curve alone(const ModelConfig& config, bool exact = false) {
   return train(config, with_few_steps({.parallel = {.dp = 1}, .micro_batch = exact ? 1 : 8}, exact));
 }
 
+/// Every one is another training.
+inline void expect_all_differ(const std::vector<std::vector<double>>& losses) {
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(losses[i], losses[k]) << i << " " << k;
+}
+
 inline void expect_steps_of_one_rank(const ModelConfig& config, const std::vector<Cut>& cuts) {
   const Curve one = alone(config);
   for (const Cut& cut : cuts)

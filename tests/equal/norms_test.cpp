@@ -44,8 +44,7 @@ TEST(NormPlaces, are_those_that_were_asked_for) {
   losses.push_back(alone(config).losses);
   config.residual_multiplier = 1;
   losses.push_back(alone(config).losses);
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(losses[i], losses[k]) << i << " " << k;
+  expect_all_differ(losses);
 }
 
 TEST(NormPlaces, hold_what_the_counting_device_counts) {

@@ -87,8 +87,7 @@ TEST(ParallelSublayers, are_those_that_were_asked_for) {
     config.parallel_sublayers = one;
     losses.push_back(train(config, {.parallel = {.dp = 1}, .micro_batch = 8, .steps = 4}).losses);
   }
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(losses[i], losses[k]) << i << " " << k;
+  expect_all_differ(losses);
 }
 
 TEST(ParallelSublayers, hold_what_the_counting_device_counts) {

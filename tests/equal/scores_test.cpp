@@ -47,8 +47,7 @@ TEST(Scores, are_those_that_were_asked_for) {
   losses.push_back(alone(chunks).losses);
   chunks.scores.growth_every = 0;
   losses.push_back(alone(chunks).losses);
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    for (std::size_t k = 0; k < i; ++k) EXPECT_NE(losses[i], losses[k]) << i << " " << k;
+  expect_all_differ(losses);
 }
 
 TEST(Scores, hold_what_the_counting_device_counts) {

@@ -79,6 +79,21 @@ std::int64_t mask_bytes(const AttentionArgs& how) {
   return count::traffic(how.query_segments, how.key_segments, how.bias);
 }
 
+void attend(const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
+  count::attention(in, how, count::attention_products,
+                   count::traffic(in.q, in.k, in.v, out.o, out.lse) + mask_bytes(how));
+  in.q.device().kernels().attention(out, in, how);
+}
+
+void attend_backward(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
+                     const Attended& in, const AttentionArgs& how) {
+  const std::int64_t written = count::traffic(grads.dq, grads.dk, grads.dv);
+  count::attention(in, how, count::attention_backward_products,
+                   count::traffic(in.q, in.k, in.v, dout, out.o, out.lse) + mask_bytes(how) + written +
+                       (grads.accumulate ? written : 0) + 2 * count::traffic(grads.dbias));
+  in.q.device().kernels().attention_backward(grads, dout, out, in, how);
+}
+
 }  // namespace
 
 Shape attended_shape(const Attended& in) {
@@ -100,12 +115,10 @@ void attention_into(const AttentionOut& out, const Attended& in, const Attention
   const Door door("attention", in.q);
   check(door, in, how);
   check_out(door, out, in);
-  each_chunk({in, how}, [&](const Chunk& one) {
-    const AttentionOut part = one.of(out);
-    count::attention(one.in, one.how, count::attention_products,
-                     count::traffic(one.in.q, one.in.k, one.in.v, part.o, part.lse) + mask_bytes(one.how));
-    in.q.device().kernels().attention(part, one.in, one.how);
-  });
+  if (how.chunk == 0)
+    attend(out, in, how);
+  else
+    each_chunk({in, how}, [&](const Chunk& one) { attend(one.of(out), one.in, one.how); });
   if (how.sinks) add_sinks(out, how.sinks);
 }
 
@@ -122,17 +135,12 @@ void attention_backward_into(const AttentionGrads& grads, const Tensor& dout, co
   if (grads.dbias && !how.bias) door.refuse(Kind::shape, "dbias is given where there is no bias");
   if (grads.dbias)
     door.holds("dbias", grads.dbias, Dtype::f32, how.bias.shape()).dense_rows("dbias", grads.dbias);
-  each_chunk({in, how}, [&](const Chunk& one) {
-    const AttentionOut part = one.of(out);
-    const AttentionGrads into = one.of(grads);
-    const Attended& mine = one.in;
-    const Tensor given = one.of_queries(dout);
-    const std::int64_t written = count::traffic(into.dq, into.dk, into.dv);
-    count::attention(mine, one.how, count::attention_backward_products,
-                     count::traffic(mine.q, mine.k, mine.v, given, part.o, part.lse) + mask_bytes(one.how) +
-                         written + (into.accumulate ? written : 0) + 2 * count::traffic(into.dbias));
-    in.q.device().kernels().attention_backward(into, given, part, mine, one.how);
-  });
+  if (how.chunk == 0)
+    attend_backward(grads, dout, out, in, how);
+  else
+    each_chunk({in, how}, [&](const Chunk& one) {
+      attend_backward(one.of(grads), one.of_queries(dout), one.of(out), one.in, one.how);
+    });
   if (grads.dsinks) add_sink_grads(grads.dsinks, dout, out, how.sinks);
 }
 

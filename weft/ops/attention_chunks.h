@@ -19,10 +19,6 @@ struct Chunk {
   AttentionArgs how;
   ChunkRows queries, keys;
 
-  Chunk(const Attended& whole, const AttentionArgs& of_whole)
-      : in(whole), how(of_whole), queries{0, whole.q.dim(0)}, keys{0, whole.k.dim(0)} {
-    how.chunk = 0;
-  }
   Chunk(const Attended& whole, const AttentionArgs& of_whole, ChunkRows q, ChunkRows k);
 
   Tensor of_queries(const Tensor& x, int dim = 0) const { return x.slice(dim, queries.from, queries.count); }
@@ -49,12 +45,10 @@ struct InChunks {
   }
 };
 
-/// act(Chunk) for all chunks that have queries or keys here, in order; for all there is, where there are
-/// none.
+/// act(Chunk) for all chunks that have queries or keys here, in order.
 template <class Act>
 void each_chunk(const InChunks& all, const Act& act) {
   const auto& [in, how] = all;
-  if (how.chunk == 0) return act(Chunk(in, how));
   const std::int64_t sq = in.q.dim(0), sk = in.k.dim(0);
   const std::int64_t end = std::max(how.query0 + sq, how.key0 + sk);
   for (std::int64_t chunk = std::min(how.query0, how.key0) / how.chunk; chunk * how.chunk < end; ++chunk) {

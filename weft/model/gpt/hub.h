@@ -200,6 +200,13 @@ GptType gpt_type(std::string_view word);
 
 /// Sizes in the words of GPT-2 and GPT-J, and what else these have in common.
 void read_hub_n_sizes(ModelConfig& model, HubSettings& settings);
+/// What layers of one kind are called among those that see everything, and which words there are.
+struct LayerWord {
+  std::string_view word, known;
+};
+/// One 0 or 1 a layer: which of a list have that word.
+std::vector<int> read_hub_listed_layers(const nlohmann::json& types, int layers, const LayerWord& some,
+                                        HubSettings& settings);
 /// Which layers look through a window; of some types, which of them turn nothing.
 void read_hub_window(ModelConfig& model, GptType type, HubSettings& settings);
 /// Bases, scaling, and which channels and layers turn.

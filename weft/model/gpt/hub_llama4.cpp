@@ -14,18 +14,6 @@ using nlohmann::ordered_json;
 constexpr std::int64_t usual_chunk = 8192, usual_floor = 8192;
 constexpr double usual_growth = 0.1;
 
-std::vector<int> listed(const HubSettings::Json& types, int layers, HubSettings& s) {
-  if (!types.is_array() || std::ssize(types) != layers)
-    s.refuse("layer_types", text("expected a list of ", layers, " words"));
-  std::vector<int> out;
-  for (const HubSettings::Json& one : types) {
-    if (one != "chunked_attention" && one != "full_attention")
-      s.refuse("layer_types", "weft knows chunked_attention and full_attention");
-    out.push_back(one == "chunked_attention");
-  }
-  return out;
-}
-
 /// Layers that turn see chunks of a text where nothing is said of it.
 void read_chunks(ModelConfig& m, HubSettings& s) {
   const bool none = s.says("attention_chunk_size") && s.find("attention_chunk_size") == nullptr;
@@ -34,7 +22,9 @@ void read_chunks(ModelConfig& m, HubSettings& s) {
   std::vector<int> chunked;
   for (int layer = 0; layer < m.layers; ++layer)
     chunked.push_back(types == nullptr && chunk > 0 && turns_in(m.rotary, layer));
-  if (types != nullptr) chunked = listed(*types, m.layers, s);
+  if (types != nullptr)
+    chunked = read_hub_listed_layers(
+        *types, m.layers, {"chunked_attention", "weft knows chunked_attention and full_attention"}, s);
   if (std::ranges::count(chunked, 1) == 0) return;
   if (chunk == 0) s.refuse("layer_types", "but \"attention_chunk_size\" is null");
   m.scores.chunk = chunk;

@@ -52,18 +52,6 @@ std::vector<int> usual_layers(const ModelConfig& m, GptType type, HubSettings& s
   return out;
 }
 
-std::vector<int> listed_layers(const HubSettings::Json& types, int layers, HubSettings& s) {
-  if (!types.is_array() || std::ssize(types) != layers)
-    s.refuse("layer_types", text("expected a list of ", layers, " words"));
-  std::vector<int> out;
-  for (const HubSettings::Json& one : types) {
-    if (one != "sliding_attention" && one != "full_attention")
-      s.refuse("layer_types", "weft knows full_attention and sliding_attention");
-    out.push_back(one == "sliding_attention");
-  }
-  return out;
-}
-
 /// Where some layers of an Exaone look through a window, the others turn nothing.
 std::vector<int> skips_of(const std::vector<int>& windows) {
   std::vector<int> skipped;
@@ -72,6 +60,18 @@ std::vector<int> skips_of(const std::vector<int>& windows) {
 }
 
 }  // namespace
+
+std::vector<int> read_hub_listed_layers(const HubSettings::Json& types, int layers, const LayerWord& some,
+                                        HubSettings& s) {
+  if (!types.is_array() || std::ssize(types) != layers)
+    s.refuse("layer_types", text("expected a list of ", layers, " words"));
+  std::vector<int> out;
+  for (const HubSettings::Json& one : types) {
+    if (one != some.word && one != "full_attention") s.refuse("layer_types", some.known);
+    out.push_back(one == some.word);
+  }
+  return out;
+}
 
 void read_hub_window(ModelConfig& m, GptType type, HubSettings& s) {
   const bool can = slides_everywhere(type) || slides_by_layer(type);
@@ -87,7 +87,8 @@ void read_hub_window(ModelConfig& m, GptType type, HubSettings& s) {
   } else {
     m.window = window;
     if (types != nullptr)
-      m.window_layers = listed_layers(*types, m.layers, s);
+      m.window_layers = read_hub_listed_layers(
+          *types, m.layers, {"sliding_attention", "weft knows full_attention and sliding_attention"}, s);
     else if (!slides_everywhere(type))
       m.window_layers = usual_layers(m, type, s);
     if (type == GptType::exaone4) m.rotary.skip_layers = skips_of(m.window_layers);
