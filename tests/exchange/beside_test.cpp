@@ -95,7 +95,7 @@ TEST(HubBeside, what_no_family_has_is_named) {
             layers + "of other kinds than attention and an MLP");
   EXPECT_EQ(reason("cohere", [](auto& m) { m.sink = Sink::learned; }),
             layers + "of other kinds than attention and an MLP");
-  EXPECT_EQ(reason("cohere", [](auto& m) { m.window = 4; }),
+  EXPECT_EQ(reason("gpt_neox", [](auto& m) { m.window = 4; }),
             layers + "with a window or without rotary positions in some");
   EXPECT_EQ(reason("cohere", [](auto& m) { m.residual_multiplier = 0.5; }),
             layers + "with multipliers of embeddings, scores or what they add");
@@ -130,8 +130,6 @@ TEST(HubBeside, what_one_type_lacks_is_named) {
             "layers as Falcon's, with biases in some places");
   EXPECT_EQ(reason("falcon", [](auto& m) { m.rotary.percent = 0.5; }),
             "layers as Falcon's, with heads of which a part turns");
-  EXPECT_EQ(reason("falcon_serial", [](auto& m) { m.groups = 2; }),
-            "layers as Falcon's that are not beside each other, with grouped heads");
   EXPECT_EQ(reason("gpt_neox", [](auto& m) { m.project_bias = false; }),
             "biases of MLPs without one of the projection, and without biases of logits");
   EXPECT_EQ(reason("gpt_neox", [](auto& m) { m.rotary.percent = 0.9; }),

@@ -92,9 +92,10 @@ TEST(HubGlm, that_no_family_has_are_named) {
   const std::string chosen = "experts chosen by sigmoids, with ";
   EXPECT_EQ(why_no_glm([](auto& m) { m.experts.router.expert_bias = false; }),
             "experts chosen by sigmoids without an expert bias");
-  EXPECT_EQ(why_no_glm([](auto& m) { m.qk_norm_whole = true; }), chosen + "norms of whole queries and keys");
+  EXPECT_EQ(why_no_glm([](auto& m) { m.qk_norm_whole = true; }),
+            chosen + "biases and norms of whole queries and keys");
   EXPECT_EQ(why_no_glm([](auto& m) { m.linear_bias = true; }), "experts or latent attention with biases");
-  EXPECT_EQ(why_no_glm([](auto& m) { m.window = 4; }), chosen + "a window");
+  EXPECT_EQ(why_no_glm([](auto& m) { m.window = 4; }), chosen + "a window and biases");
   EXPECT_EQ(why_no_glm([](auto& m) { m.experts.latent = 8; }), "experts that work on fewer channels");
   EXPECT_EQ(why_no_glm([](auto& m) { m.experts.shared_gate = true; }),
             chosen + "a gate of the shared expert");

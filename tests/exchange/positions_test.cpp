@@ -92,7 +92,7 @@ TEST(HubPhi3, what_no_family_has_is_named) {
   EXPECT_EQ(type_for(model_of("phi3")), "phi3");
   const std::string part = "rotary positions on a part of each head, with ";
   EXPECT_EQ(reason("phi3", [](auto& m) { m.qk_norm = true; }), part + "norms of queries and keys");
-  EXPECT_EQ(reason("phi3", [](auto& m) { m.qkv_bias = true; }), part + "biases");
+  EXPECT_EQ(reason("phi3", [](auto& m) { m.qkv_bias = true; }), part + "a window and biases");
   EXPECT_EQ(reason("phi3", [](auto& m) { m.sink = Sink::learned; }), part + "attention sinks");
   EXPECT_EQ(reason("phi3", [](auto& m) { m.window_layers = {0, 1}; }), part + "a window in some layers");
   EXPECT_EQ(reason("phi3", [](auto& m) { m.rotary.scaling = RotaryScaling::linear; }),

@@ -78,8 +78,12 @@ def llama4(rng, shape, common):
         attention_chunk_size=rng.choice([None, 3, 5]), floor_scale=rng.choice([2, 5]), attn_scale=rng.choice([0.3, 1.0])))
 
 
+def without(common, *names):
+    return {name: value for name, value in common.items() if name not in names}
+
+
 def single_keys(common):
-    return {name: value for name, value in common.items() if name not in ("num_key_value_heads", "rms_norm_eps", "head_dim")}
+    return without(common, "num_key_value_heads", "rms_norm_eps", "head_dim")
 
 
 def gpt_neox(rng, shape, common):
@@ -110,6 +114,50 @@ def cohere(rng, shape, common):
     return t.CohereForCausalLM(t.CohereConfig(**common, logit_scale=rng.choice([0.25, 1.0]), rope_parameters=angles(500.0)))
 
 
+def cohere2(rng, shape, common):
+    return t.Cohere2ForCausalLM(t.Cohere2Config(**without(common, "rms_norm_eps", "head_dim"), logit_scale=rng.choice([0.25, 1.0]), sliding_window=4,
+                                                layer_types=by_layer(rng, shape["layers"]), rope_parameters=angles(500.0)))
+
+
+def starcoder2(rng, shape, common):
+    return t.Starcoder2ForCausalLM(t.Starcoder2Config(**without(common, "rms_norm_eps", "head_dim"), use_bias=rng.choice([True, False]),
+                                                      sliding_window=4, rope_parameters=angles(500.0)))
+
+
+def nemotron(rng, shape, common):
+    biases = rng.choice([True, False])
+    return t.NemotronForCausalLM(t.NemotronConfig(**without(common, "rms_norm_eps"), hidden_act="relu2", attention_bias=biases,
+                                                  mlp_bias=biases, rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
+
+
+def glm(rng, shape, common):
+    return t.GlmForCausalLM(t.GlmConfig(**common, attention_bias=True, rope_parameters=angles(500.0, partial_rotary_factor=0.5)))
+
+
+def arcee(rng, shape, common):
+    biases = rng.choice([True, False])
+    return t.ArceeForCausalLM(t.ArceeConfig(**common, attention_bias=biases, mlp_bias=biases, rope_parameters=angles(500.0)))
+
+
+def seed_oss(rng, shape, common):
+    return t.SeedOssForCausalLM(t.SeedOssConfig(**common, attention_bias=rng.choice([True, False]), attention_dropout=0.0, residual_dropout=0.0,
+                                                rope_parameters=angles(500.0)))
+
+
+def dots1(rng, shape, common):
+    shape["experts"] = 8
+    return t.Dots1ForCausalLM(t.Dots1Config(
+        **common, n_routed_experts=8, num_experts_per_tok=4, n_group=1, topk_group=1, moe_intermediate_size=rng.choice([12, 20]), n_shared_experts=rng.choice([1, 2]),
+        first_k_dense_replace=rng.randint(0, shape["layers"] - 1), norm_topk_prob=True, routed_scaling_factor=rng.choice([1.0, 2.5]), sliding_window=4,
+        max_window_layers=rng.randint(0, shape["layers"]), rope_parameters=angles(500.0)))
+
+
+def minimax_m2(rng, shape, common):
+    shape["experts"] = 8
+    return t.MiniMaxM2ForCausalLM(t.MiniMaxM2Config(**common, num_local_experts=8, num_experts_per_tok=rng.choice([2, 4]),
+                                                    rope_parameters=angles(500.0, partial_rotary_factor=0.5)))
+
+
 def state_space(rng, shape):
     heads = rng.choice([2, 4])
     return dict(mamba_expand=2, mamba_n_heads=heads, mamba_d_head=2 * shape["width"] // heads, mamba_n_groups=rng.choice([1, 2]), mamba_d_state=rng.choice([4, 6]),
@@ -132,7 +180,7 @@ def granitemoehybrid(rng, shape, common):
         rope_parameters=angles(500.0)))
 
 
-FAMILIES = (bamba, granitemoehybrid, gpt_neox, gptj, phi, falcon, cohere, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
+FAMILIES = (bamba, granitemoehybrid, gpt_neox, gptj, phi, falcon, cohere, cohere2, starcoder2, nemotron, glm, arcee, seed_oss, dots1, minimax_m2, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):

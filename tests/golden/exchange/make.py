@@ -121,6 +121,12 @@ MODELS = {
     "falcon_serial": (t.FalconForCausalLM, t.FalconConfig(**FALCON, parallel_attn=False, multi_query=pick(False, True), bias=pick(True, False)),
                       dict(dtype=torch.float16)),
     "cohere": (t.CohereForCausalLM, t.CohereConfig(**SMALL, logit_scale=pick(0.25, 0.0625), **turned(rope_type="default", rope_theta=500.0)), {}),
+    "cohere2": (t.Cohere2ForCausalLM, t.Cohere2Config(**FOUR, logit_scale=pick(0.25, 0.0625), sliding_window=pick(5, 2, 9), layer_types=TWO_KINDS, **turned(
+        rope_type="default", rope_theta=500.0)), dict(dtype=torch.bfloat16)),
+    "starcoder2": (t.Starcoder2ForCausalLM, t.Starcoder2Config(**SMALL, sliding_window=pick(5, None, 9), use_bias=pick(True, False), **turned(
+        rope_type="default", rope_theta=500.0)), {}),
+    "nemotron": (t.NemotronForCausalLM, t.NemotronConfig(**SMALL, head_dim=8, **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 0.25, 1.0))), dict(max_shard_size="8KB")),
     "llama2": (t.LlamaForCausalLM, t.LlamaConfig(**{**SMALL, "num_key_value_heads": HEADS}, rms_norm_eps=1e-5),
                dict(max_shard_size="8KB")),
     "llama3": (t.LlamaForCausalLM, t.LlamaConfig(**SMALL, **turned(**LLAMA3), attention_bias=True, mlp_bias=True), {}),
@@ -157,6 +163,19 @@ MODELS = {
     "granite": (t.GraniteForCausalLM, t.GraniteConfig(**SMALL, embedding_multiplier=pick(12.0, 6.0), attention_multiplier=pick(0.4, 0.015625),
                                                       residual_multiplier=pick(0.22, 0.6), logits_scaling=pick(7.0, 49.0), **BIASES,
                                                       **turned(rope_type="default", rope_theta=500.0)), {}),
+    "glm": (t.GlmForCausalLM, t.GlmConfig(**SMALL, head_dim=8, attention_bias=pick(True, False), rope_parameters=dict(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 1.0))), {}),
+    "arcee": (t.ArceeForCausalLM, t.ArceeConfig(**SMALL, head_dim=8, **BIASES, **turned(**YARN)), {}),
+    "seed_oss": (t.SeedOssForCausalLM, t.SeedOssConfig(**SMALL, head_dim=8, attention_bias=pick(True, False), **turned(rope_type="default", rope_theta=500.0)),
+                 dict(dtype=torch.bfloat16)),
+    "ernie4_5": (t.Ernie4_5ForCausalLM, t.Ernie4_5Config(**SMALL, head_dim=8, use_bias=pick(False, True), **turned(rope_type="default", rope_theta=500.0)), {}),
+    "dots1": (t.Dots1ForCausalLM, t.Dots1Config(
+        **{**SMALL, "num_hidden_layers": 3}, n_routed_experts=8, num_experts_per_tok=4, n_group=pick(4, 1), topk_group=pick(2, 1), n_shared_experts=pick(1, 2),
+        moe_intermediate_size=pick(12, 20), first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=2.5, head_dim=8, sliding_window=pick(5, 9),
+        max_window_layers=pick(1, 3), **turned(rope_type="default", rope_theta=500.0)), {}),
+    "minimax_m2": (t.MiniMaxM2ForCausalLM, t.MiniMaxM2Config(
+        **SMALL, head_dim=8, num_local_experts=EXPERTS, num_experts_per_tok=pick(2, 3), **turned(
+            rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 0.25, 1.0))), dict(max_shard_size="30KB")),
     "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(**SMALL, num_local_experts=EXPERTS, num_experts_per_tok=2,
                                                       sliding_window=pick(None, 5)), {}),
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(**SMALL, **CHOSEN, shared_expert_intermediate_size=pick(16, 24),
@@ -223,7 +242,7 @@ def randomize(model, name):
     for path, p in model.named_parameters():
         noise = torch.randn(p.shape, generator=noises)
         gain = p.dim() == 1 and path.endswith("weight")
-        from_zero = name.startswith("gemma") or name.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in path
+        from_zero = name.startswith(("gemma", "nemotron")) and not name.startswith("nemotron_h") or name.startswith(("qwen3_next", "qwen3_5")) and "linear_attn" not in path
         wide = 1.0 if "conv1d" in path else 0.3  # or values are so small that their norm makes much of rounding
         p.data = (0.0 if from_zero or not gain else 1.0) + (0.2 if p.dim() == 1 else wide) * noise
     for path, b in model.named_buffers():

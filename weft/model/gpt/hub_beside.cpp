@@ -1,4 +1,5 @@
-// Types whose attention and MLPs may stand beside each other: GPT-NeoX, GPT-J, Phi, Falcon and Cohere.
+// Types whose attention and MLPs may stand beside each other: GPT-NeoX, GPT-J, Phi, Falcon and Cohere; and
+// the way to those of layer norms that never do.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -40,6 +41,20 @@ void read_phi(ModelConfig& m, HubSettings& s) {
   m.logits_bias = true;
 }
 
+/// All of them in layers of two kinds: some look through a window and turn, the others do neither.
+void read_kinds_of_cohere(ModelConfig& m, HubSettings& s) {
+  if (s.says("sliding_window") && s.find("sliding_window") == nullptr)
+    s.refuse("sliding_window", "and weft has a window wherever a layer of it turns");
+  read_hub_window(m, GptType::cohere2, s);
+  s.must_be("position_embedding_type", "rope_gptj");
+  s.must_be("rotary_pct", 1.0);
+  for (const char* name : {"use_gated_activation", "use_parallel_block", "use_embedding_sharing"})
+    s.must_be(name, true);
+  for (const char* name :
+       {"layer_switch", "order_of_interleaved_layers", "use_parallel_embedding", "cache_implementation"})
+    (void)s.find(name);
+}
+
 void read_cohere(ModelConfig& m, HubSettings& s) {
   read_mlp(m, s, "silu");
   m.groups = int(s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads));
@@ -51,13 +66,6 @@ void read_cohere(ModelConfig& m, HubSettings& s) {
   s.must_be("attention_bias", false);
   s.must_be("use_qk_norm", false);  // a gain for every channel of every head
   (void)s.find("model_max_length");
-}
-
-/// The part of a head that turns is said as a number of channels.
-double percent_of(std::int64_t turned, std::int64_t channels) {
-  const double percent = double(turned) / double(channels);
-  const bool short_of_it = std::int64_t(double(channels) * percent) < turned;
-  return short_of_it ? std::nextafter(percent, 2.0) : percent;
 }
 
 void read_gptj(ModelConfig& m, HubSettings& s) {
@@ -72,7 +80,7 @@ void read_gptj(ModelConfig& m, HubSettings& s) {
     s.refuse("rotary_dim", text("expected an even number up to the ", channels, " channels of a head"));
   m.positions = Positions::rotary;
   m.rotary.original_positions = m.max_positions;
-  m.rotary.percent = percent_of(turned, channels);
+  m.rotary.percent = percent_that_turns(turned, channels);
   m.rotary.interleaved = true;
 }
 
@@ -143,11 +151,12 @@ void add_neox(ordered_json& out, const ModelConfig& m) {
 
 void add_grouped(ordered_json& out, const ModelConfig& m, GptType type) {
   out["num_key_value_heads"] = m.groups;
-  if (type == GptType::cohere) {
+  if (is_cohere(type)) {
     out["head_dim"] = m.channels;
     out["logit_scale"] = m.output_multiplier;
-    out["attention_bias"] = out["use_qk_norm"] = false;
-    return;
+    out["attention_bias"] = false;
+    if (type == GptType::cohere) out["use_qk_norm"] = false;
+    return write_hub_window(out, m, type);
   }
   out["partial_rotary_factor"] = m.rotary.percent;
   out["resid_pdrop"] = out["embd_pdrop"] = m.hidden_dropout;
@@ -167,7 +176,7 @@ std::string_view no_gptj(const ModelConfig& m) {
   if (m.groups != m.heads) return "biases of logits and of no projection, with grouped heads";
   const RotaryConfig& r = m.rotary;
   if (r.base != 10000 || r.scaling != RotaryScaling::none ||
-      r.percent != percent_of(turned_channels(m), m.channels))
+      r.percent != percent_that_turns(turned_channels(m), m.channels))
     return "biases of logits and of no projection, with other angles than GPT-J's";
   return "";
 }
@@ -178,19 +187,25 @@ std::string_view no_cohere(const ModelConfig& m) {
   if (!m.gated) return "layer norms without biases, with an MLP that is not gated";
   if (m.linear_bias || m.qkv_bias) return "layer norms without biases, with others";
   if (turns_a_part(m)) return "layer norms without biases, with heads of which a part turns";
+  const bool both = has_window(m) || skips(m);
+  if (both && !slides_where_it_turns(m))
+    return "layer norms without biases, with layers without a window that turn, or the other way round";
+  if (both && m.channels * m.heads != m.hidden)
+    return "layer norms without biases, with a window and heads that are not hidden / heads wide";
   return "";
 }
 
 /// Of those that are no Cohere's.
 std::string_view no_plain_mlp(const ModelConfig& m, GptType type) {
   if (m.gated) return "layer norms that have biases, with a gated MLP";
-  if (m.channels * m.heads != m.hidden)
+  if (m.channels * m.heads != m.hidden && type != GptType::nemotron)
     return "layer norms that have biases, with heads that are not hidden / heads wide";
   if (!m.project_bias && m.linear_bias && type != GptType::gptj)
     return "biases of MLPs without one of the projection, and without biases of logits";
   if (m.output_multiplier != 1) return "layer norms that have biases, with an output multiplier";
   if (type == GptType::gptj) return no_gptj(m);
   if (type == GptType::falcon) return no_falcon(m);
+  if (stands_serially(type)) return no_serial(m, type);
   if (type == GptType::phi && !(m.linear_bias && m.qkv_bias)) return "biases of logits without all others";
   if (type == GptType::phi && turns_a_part(m) && turned_channels(m) < 2)
     return "biases of logits, with heads that hardly turn";
@@ -199,17 +214,25 @@ std::string_view no_plain_mlp(const ModelConfig& m, GptType type) {
 
 }  // namespace
 
+double percent_that_turns(std::int64_t turned, std::int64_t channels) {
+  const double percent = double(turned) / double(channels);
+  const bool short_of_it = std::int64_t(double(channels) * percent) < turned;
+  return short_of_it ? std::nextafter(percent, 2.0) : percent;
+}
+
 void read_beside(ModelConfig& m, GptType type, HubSettings& s) {
   m.parallel_sublayers = ParallelSublayers::one_norm;
   m.tied_output = s.yes("tie_word_embeddings", ways_of(type).tied);
   if (type == GptType::gptj) return read_gptj(m, s);
   read_sizes(m, s);
+  if (stands_serially(type)) return read_serial(m, type, s);
   m.attention_dropout = s.fraction("attention_dropout", 0);
   if (type == GptType::gpt_neox) read_neox(m, s);
   if (type == GptType::phi) read_phi(m, s);
   if (type == GptType::falcon) read_falcon(m, s);
-  if (type == GptType::cohere) read_cohere(m, s);
+  if (is_cohere(type)) read_cohere(m, s);
   read_hub_rotary(m, type, s);
+  if (type == GptType::cohere2) read_kinds_of_cohere(m, s);
 }
 
 ordered_json beside_json(const ModelConfig& m, GptType type) {
@@ -230,8 +253,12 @@ ordered_json beside_json(const ModelConfig& m, GptType type) {
     return out;
   }
   out["intermediate_size"] = m.ffn_hidden;
-  out["layer_norm_eps"] = m.norm_epsilon;
   out["hidden_act"] = activation_word(m);
+  if (stands_serially(type)) {
+    write_serial(out, m, type);
+    return out;
+  }
+  out["layer_norm_eps"] = m.norm_epsilon;
   if (type == GptType::gpt_neox)
     add_neox(out, m);
   else
@@ -247,14 +274,21 @@ bool is_beside(const ModelConfig& m) {
 
 GptType type_of_beside(const ModelConfig& m) {
   if (m.logits_bias) return m.project_bias ? GptType::phi : GptType::gptj;
-  if (!m.norm_bias) return GptType::cohere;
+  const bool windowed = has_window(m), serial = m.parallel_sublayers == ParallelSublayers::none;
+  if (!m.norm_bias) return windowed || skips(m) ? GptType::cohere2 : GptType::cohere;
+  if (windowed) return GptType::starcoder2;
+  if (serial && m.activation == Activation::squared_relu) return GptType::nemotron;
   const bool neox = m.parallel_sublayers != ParallelSublayers::one_norm && m.linear_bias && m.qkv_bias &&
                     m.groups == m.heads;
-  return neox ? GptType::gpt_neox : GptType::falcon;
+  if (neox) return GptType::gpt_neox;
+  const bool own_width = m.channels * m.heads != m.hidden;
+  if (serial && (turns_a_part(m) || own_width)) return GptType::nemotron;
+  return serial && m.groups != 1 && m.groups != m.heads ? GptType::starcoder2 : GptType::falcon;
 }
 
 std::string_view no_beside(const ModelConfig& m) {
   const GptType type = type_of_beside(m);
+  const bool serial = m.parallel_sublayers == ParallelSublayers::none;
   if (m.positions != Positions::rotary)
     return "layers as GPT-NeoX's, Phi's or Cohere's, without rotary positions";
   if (m.norm != NormKind::layer) return "layers as GPT-NeoX's, Phi's or Cohere's, with RMS norms";
@@ -262,17 +296,17 @@ std::string_view no_beside(const ModelConfig& m) {
     return "layers as GPT-NeoX's, Phi's or Cohere's, of other kinds than attention and an MLP";
   if (m.norm_places != NormPlaces::before)
     return "layers as GPT-NeoX's, Phi's or Cohere's, with norms of what they give";
-  if (has_window(m) || skips(m))
+  if ((has_window(m) && !serial && type != GptType::cohere2) || (skips(m) && type != GptType::cohere2))
     return "layers as GPT-NeoX's, Phi's or Cohere's, with a window or without rotary positions in some";
   if (m.residual_multiplier != 1 || m.embedding_multiplier != 1 || scales_scores(m))
     return "layers as GPT-NeoX's, Phi's or Cohere's, with multipliers of embeddings, scores or what they add";
   if (m.qk_norm && (type != GptType::phi || m.qk_norm_whole || m.qk_norm_plain))
     return "layers as GPT-NeoX's, Phi's or Cohere's, with norms of queries and keys that Phi has not";
-  const bool serial = m.parallel_sublayers != ParallelSublayers::one_norm;
-  if (serial && m.logits_bias) return "biases of logits, without one norm for attention and MLP";
+  if (m.parallel_sublayers != ParallelSublayers::one_norm && m.logits_bias)
+    return "biases of logits, without one norm for attention and MLP";
   if (turns_a_part(m) && std::int64_t(double(m.channels) * m.rotary.percent) % 2 != 0)
     return "rotary positions on an odd number of channels";
-  return type == GptType::cohere ? no_cohere(m) : no_plain_mlp(m, type);
+  return is_cohere(type) ? no_cohere(m) : no_plain_mlp(m, type);
 }
 
 }  // namespace weft

@@ -38,16 +38,30 @@ void read_layers(ModelConfig& m, GptType type, HubSettings& s) {
   }
   if (says_as_deepseek(type)) {
     s.must_be("moe_layer_freq", 1);
-    const std::int64_t usual = type == GptType::deepseek_v3 ? 3 : type == GptType::glm4_moe ? 1 : 0;
+    const std::int64_t usual = is_deepseek_v3(type) ? 3 : type == GptType::glm4_moe ? 1 : 0;
     const std::int64_t dense = s.whole("first_k_dense_replace", usual, HubSettings::most_layers);
     for (int layer = 0; layer < m.layers && layer < dense; ++layer) m.experts.layers[std::size_t(layer)] = 0;
   }
 }
 
+/// What it says beside is of layers that it has not.
+void read_minimax(const RouterConfig& router, HubSettings& s) {
+  if (router.chosen == 1) s.refuse("num_experts_per_tok", "and weft has no weight of 1 for one alone");
+  for (const char* name : {"use_routing_bias", "use_qk_norm"}) s.must_be(name, true);
+  for (const char* name : {"scoring_func", "shared_moe_mode"}) s.must_be(name, "sigmoid");
+  s.must_be("qk_norm_type", "per_layer");
+  s.must_be("shared_intermediate_size", 0);
+  for (const char* name : {"attn_type_list", "layernorm_full_attention_beta",
+                           "layernorm_linear_attention_beta", "layernorm_mlp_beta", "mlp_intermediate_size",
+                           "mtp_transformer_layers", "num_mtp_modules", "use_mtp"})
+    (void)s.find(name);
+}
+
 void read_sigmoid_router(RouterConfig& router, GptType type, HubSettings& s) {
   router.score = RouterScore::sigmoid;
   router.expert_bias = true;
-  router.scaling = s.positive("routed_scaling_factor", type == GptType::deepseek_v3 ? 2.5 : 1);
+  if (type == GptType::minimax_m2) return read_minimax(router, s);
+  router.scaling = s.positive("routed_scaling_factor", is_deepseek_v3(type) ? 2.5 : 1);
   s.must_be("scoring_func", "sigmoid");
   s.must_be("topk_method", "noaux_tc");
   check_hub_weights(router, s);
@@ -124,7 +138,7 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
     x.shared_hidden = s.whole("n_shared_experts", usual, most_experts) * x.ffn_hidden;
   }
   read_layers(m, type, s);
-  if (type == GptType::deepseek_v3 || type == GptType::glm4_moe)
+  if (chooses_by_sigmoids(type))
     read_sigmoid_router(x.router, type, s);
   else if (type == GptType::deepseek_v2)
     read_scaled_softmax_router(x.router, s);

@@ -77,6 +77,27 @@ void write_experts_as_deepseek(ordered_json& out, const ModelConfig& m) {
   out["norm_topk_prob"] = !some || x.router.chosen > 1;
 }
 
+std::string_view no_minimax(const ModelConfig& m) {
+  const RouterConfig& r = m.experts.router;
+  if (m.qkv_bias) return "experts chosen by sigmoids, with biases and norms of whole queries and keys";
+  if (has_window(m)) return "experts chosen by sigmoids, with a window and norms of whole queries and keys";
+  if (m.experts.shared_hidden > 0 || m.ahead.depths > 0)
+    return "experts chosen by sigmoids beside a shared one or further tokens, with norms of whole queries "
+           "and "
+           "keys";
+  if (r.groups > 0 || r.scaling != 1 || r.chosen == 1)
+    return "experts chosen by sigmoids in groups, with scaled weights or one a token, and norms of whole "
+           "queries and keys";
+  return all_have(m) ? "" : "norms of whole queries and keys, with layers without experts";
+}
+
+std::string_view no_dots(const ModelConfig& m) {
+  if (!m.qk_norm) return "experts chosen by sigmoids, with a window and no norms of queries and keys";
+  if (m.qkv_bias) return "experts chosen by sigmoids, with a window and biases";
+  if (turns_a_part(m)) return "experts chosen by sigmoids, with a window and heads of which a part turns";
+  return m.ahead.depths > 0 ? "experts chosen by sigmoids, with a window and further tokens" : "";
+}
+
 }  // namespace
 
 bool has_glm_experts(const ModelConfig& m) {
@@ -88,9 +109,10 @@ std::string_view no_glm4_moe(const ModelConfig& m) {
   const ExpertsConfig& x = m.experts;
   if (!x.router.expert_bias) return "experts chosen by sigmoids without an expert bias";
   if (m.linear_bias) return "experts or latent attention with biases";
-  if (m.qk_norm_whole) return "experts chosen by sigmoids, with norms of whole queries and keys";
-  if (has_window(m)) return "experts chosen by sigmoids, with a window";
   if (x.latent > 0) return "experts that work on fewer channels";
+  const GptType type = type_of_experts(m);
+  if (type == GptType::minimax_m2) return no_minimax(m);
+  if (const auto reason = type == GptType::dots1 ? no_dots(m) : ""; !reason.empty()) return reason;
   if (x.shared_gate) return "experts chosen by sigmoids, with a gate of the shared expert";
   if (x.shared_hidden % x.ffn_hidden != 0)
     return "experts chosen by sigmoids, with a shared expert that is not a multiple as wide as the others";
@@ -121,7 +143,8 @@ std::string_view no_gpt_oss(const ModelConfig& m) {
 
 GptType type_of_experts(const ModelConfig& m) {
   const bool softmax = m.experts.count > 0 && m.experts.router.score == RouterScore::softmax;
-  if (has_glm_experts(m)) return GptType::glm4_moe;
+  if (has_glm_experts(m))
+    return m.qk_norm_whole ? GptType::minimax_m2 : has_window(m) ? GptType::dots1 : GptType::glm4_moe;
   if (m.latent.on) return softmax ? GptType::deepseek_v2 : GptType::deepseek_v3;
   if (m.qk_norm_whole) return GptType::olmoe;
   if (m.qk_norm) return GptType::qwen3_moe;
@@ -139,6 +162,7 @@ void write_hub_experts(ordered_json& out, const ModelConfig& m, GptType type) {
     out["num_nextn_predict_layers"] = m.ahead.depths;
     return write_experts_as_deepseek(out, m);
   }
+  if (type == GptType::dots1) return write_experts_as_deepseek(out, m);
   const ExpertsConfig& x = m.experts;
   out[says_as_mixtral(type) ? "num_local_experts" : "num_experts"] = x.count;
   out["num_experts_per_tok"] = x.router.chosen;

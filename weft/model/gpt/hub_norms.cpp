@@ -36,14 +36,6 @@ double inverse_of(double inverse) {
   return x;
 }
 
-/// Layers that look through a window turn, and the others do not where there are some.
-bool turns_where_it_slides(const ModelConfig& m) {
-  if (!has_window(m) || all_windowed(m)) return !skips(m);
-  for (int layer = 0; layer < m.layers; ++layer)
-    if (turns_in(m.rotary, layer) != (m.window_layers[std::size_t(layer)] != 0)) return false;
-  return true;
-}
-
 std::string_view no_olmo(const ModelConfig& m) {
   if (skips(m)) return "norms of what layers give and of whole queries, with layers without rotary positions";
   if (m.rotary.window_base || !has_window(m) || m.rotary.scaling == RotaryScaling::none) return "";
@@ -53,7 +45,8 @@ std::string_view no_olmo(const ModelConfig& m) {
 std::string_view no_exaone4(const ModelConfig& m) {
   if (!m.qk_norm) return "norms of what layers give alone, without norms of queries and keys";
   if (m.rotary.window_base) return "norms of what layers give alone, with angles of their own in some layers";
-  if (!turns_where_it_slides(m))
+  const bool some = has_window(m) && !all_windowed(m);
+  if (some ? !slides_where_it_turns(m) : skips(m))
     return "norms of what layers give alone, with layers without a window that turn, or the other way round";
   return "";
 }
@@ -99,6 +92,15 @@ bool scales_scores(const ModelConfig& m) {
 bool has_multipliers(const ModelConfig& m) {
   return m.residual_multiplier != 1 || m.output_multiplier != 1 || m.embedding_multiplier != 1 ||
          scales_scores(m);
+}
+
+bool slides_where_it_turns(const ModelConfig& m) {
+  for (int layer = 0; layer < m.layers; ++layer) {
+    const bool slides =
+        has_window(m) && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
+    if (turns_in(m.rotary, layer) != slides) return false;
+  }
+  return true;
 }
 
 void drop_idle_angles(ModelConfig& m) {

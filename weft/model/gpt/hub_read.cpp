@@ -19,6 +19,12 @@ void read_gpt2(ModelConfig& m, HubSettings& s) {
   s.must_be("add_cross_attention", false);
 }
 
+void read_biases_of_seed(ModelConfig& m, HubSettings& s) {
+  m.qkv_bias = s.yes("attention_bias", true);
+  m.linear_bias = s.yes("mlp_bias", false);
+  s.must_be("attention_out_bias", m.linear_bias);
+}
+
 void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
   m.qkv_bias = m.linear_bias = false;
   if (type == GptType::llama4_text) return;
@@ -29,10 +35,15 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
     m.qkv_bias = m.linear_bias = true;
     return;
   }
-  if (type == GptType::glm4_moe || type == GptType::glm4) {
-    m.qkv_bias = s.yes("attention_bias", type == GptType::glm4);
+  if (type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::glm) {
+    m.qkv_bias = s.yes("attention_bias", type != GptType::glm4_moe);
     return;
   }
+  if (type == GptType::ernie4_5) {
+    m.qkv_bias = m.linear_bias = s.yes("use_bias", false);
+    return;
+  }
+  if (type == GptType::seed_oss) return read_biases_of_seed(m, s);
   if (type == GptType::phi3)  // transformers has none, and the model's own program only these
     for (const char* name : {"attention_bias", "mlp_bias", "lm_head_bias"}) s.must_be(name, false);
   if (slides_everywhere(type) || type == GptType::qwen2 || type == GptType::qwen2_moe) return;
@@ -45,18 +56,24 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
 
 /// Of key groups, where nothing is said of them; 0: they are always said.
 int usual_groups(const ModelConfig& m, GptType type, const HubSettings& s) {
-  if (type == GptType::glm4) return 2;
+  const bool unsaid = !s.says("num_key_value_heads");
+  if (type == GptType::glm4 || type == GptType::glm) return 2;
   if (is_later_gemma(type)) return 4;
-  if (type == GptType::smollm3) return s.says("num_key_value_heads") ? m.heads : 4;
+  if (type == GptType::smollm3) return unsaid ? 4 : m.heads;
+  if (type == GptType::ernie4_5) return unsaid ? 2 : m.heads;
+  if (type == GptType::seed_oss) return unsaid ? 8 : m.heads;
   const bool all = type == GptType::llama || type == GptType::olmoe || type == GptType::phi3 ||
-                   type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::granite;
+                   type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::granite ||
+                   type == GptType::arcee;
   return all ? m.heads : 0;
 }
 
 /// Of a head's channels likewise; none: hidden / heads.
 std::optional<std::int64_t> usual_channels(GptType type) {
   if (remembers(type) || is_later_gemma(type)) return 256;
-  if (type == GptType::glm4 || type == GptType::llama4_text) return 128;
+  if (type == GptType::glm4 || type == GptType::glm || type == GptType::llama4_text ||
+      type == GptType::seed_oss || type == GptType::ernie4_5 || type == GptType::minimax_m2)
+    return 128;
   return std::nullopt;
 }
 
@@ -72,13 +89,14 @@ void read_heads(ModelConfig& m, GptType type, HubSettings& s) {
 }
 
 bool has_whole_norms(GptType type) {
-  return type == GptType::olmoe || type == GptType::olmo2 || type == GptType::olmo3;
+  return type == GptType::olmoe || type == GptType::olmo2 || type == GptType::olmo3 ||
+         type == GptType::minimax_m2;
 }
 
 bool has_head_norms(GptType type, HubSettings& s) {
   if (type == GptType::glm4_moe) return s.yes("use_qk_norm", false);
   return type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::gemma3_text ||
-         type == GptType::exaone4 || has_whole_norms(type) || remembers(type);
+         type == GptType::exaone4 || type == GptType::dots1 || has_whole_norms(type) || remembers(type);
 }
 
 /// Of an MLP.
@@ -122,14 +140,21 @@ void read_gemma(ModelConfig& m, GptType type, HubSettings& s) {
   if (scalar != m.channels) m.softmax_scale = 1 / std::sqrt(double(scalar));
 }
 
+void read_dropout(ModelConfig& m, GptType type, HubSettings& s) {
+  const bool seed = type == GptType::seed_oss;
+  m.hidden_dropout = type == GptType::phi3 ? s.fraction("resid_pdrop", 0)
+                     : seed                ? s.fraction("residual_dropout", 0.1)
+                                           : 0;
+  m.attention_dropout = s.fraction("attention_dropout", seed ? 0.1 : 0);
+}
+
 void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   read_sizes(m, type, s);
   read_heads(m, type, s);
   m.norm = NormKind::rms;
   m.norm_epsilon = s.positive("rms_norm_eps", ways_of(type).epsilon);
-  m.gated = true;
-  m.hidden_dropout = type == GptType::phi3 ? s.fraction("resid_pdrop", 0) : 0;
-  m.attention_dropout = s.fraction("attention_dropout", 0);
+  m.gated = type != GptType::arcee;
+  read_dropout(m, type, s);
   m.tied_output = s.yes("tie_word_embeddings", ways_of(type).tied);
   m.qk_norm = has_head_norms(type, s);
   m.qk_norm_whole = has_whole_norms(type);
@@ -153,7 +178,8 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   else if (type == GptType::gpt_oss)
     read_hub_gates(m, s);
   else
-    m.activation = hub_activation(s.word("hidden_act", "silu"), s, "hidden_act");
+    m.activation = hub_activation(s.word("hidden_act", m.gated ? "silu" : "relu2"), s, "hidden_act");
+  if (type == GptType::ernie4_5) s.must_be("compression_ratio", 1.0);
 }
 
 }  // namespace
@@ -186,7 +212,7 @@ void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type) 
     read_gpt2(model, settings);
   else if (has_states(gpt_type(type)))
     read_states(model, gpt_type(type), settings);
-  else if (may_stand_beside(gpt_type(type)))
+  else if (has_layer_norms(gpt_type(type)))
     read_beside(model, gpt_type(type), settings);
   else if (gpt_type(type) == GptType::nemotron_h)
     read_nemotron_h(model, settings);

@@ -6,7 +6,7 @@ namespace weft {
 
 std::vector<Recipe> GptCook::all() {
   if (m_.hybrid.on()) return has_states(type_) && type_ != GptType::mamba2 ? in_pairs() : hybrid();
-  if (may_stand_beside(type_)) return beside();
+  if (has_layer_norms(type_)) return beside();
   same("embedding.words", gpt2_ ? "transformer.wte.weight" : "model.embed_tokens.weight");
   if (list_.has("embedding.positions")) same("embedding.positions", "transformer.wpe.weight");
   for (int layer = 0; layer < m_.layers; ++layer) gpt2_ ? gpt2_layer(layer) : llama_layer(layer);
@@ -97,7 +97,7 @@ void GptCook::layer_of(const std::string& ours, const std::string& theirs) {
   else if (type_ == GptType::gpt_oss)
     stacked_experts(ours, theirs + ".mlp");
   else if (mixed)
-    experts(ours, theirs + (type_ == GptType::mixtral ? ".block_sparse_moe" : ".mlp"));
+    experts(ours, theirs + (names_as_mixtral(type_) ? ".block_sparse_moe" : ".mlp"));
   else
     mlp(ours + ".mlp", theirs + ".mlp");
 }
@@ -129,7 +129,7 @@ void GptCook::mlp(const std::string& ours, const std::string& theirs) {
     linear(ours + ".up", theirs + ".up_proj");
     return linear(ours + ".down", theirs + ".down_proj");
   }
-  if (type_ == GptType::phi3 || type_ == GptType::glm4) {
+  if (type_ == GptType::phi3 || type_ == GptType::glm4 || type_ == GptType::glm) {
     linear(ours + ".up", theirs + ".gate_up_proj");
     return linear(ours + ".down", theirs + ".down_proj");
   }

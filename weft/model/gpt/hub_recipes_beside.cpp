@@ -1,4 +1,4 @@
-// The names of GPT-NeoX, GPT-J, Phi, Falcon and Cohere.
+// The names of GPT-NeoX, GPT-J, Phi, Falcon and Cohere, of StarCoder 2 and Nemotron.
 #include "weft/model/gpt/hub_cook.h"
 
 namespace weft {
@@ -30,7 +30,19 @@ Names names_of(GptType type, ParallelSublayers sublayers) {
     return {"model.embed_tokens",   "model.layers.",    ".input_layernorm", "",
             ".self_attn",           ".self_attn.dense", ".mlp.fc1",         ".mlp.fc2",
             "model.final_layernorm"};
-  if (type == GptType::cohere)
+  if (stands_serially(type)) {
+    const bool coder = type == GptType::starcoder2;
+    return {"model.embed_tokens",
+            "model.layers.",
+            ".input_layernorm",
+            ".post_attention_layernorm",
+            ".self_attn",
+            ".self_attn.o_proj",
+            coder ? ".mlp.c_fc" : ".mlp.up_proj",
+            coder ? ".mlp.c_proj" : ".mlp.down_proj",
+            "model.norm"};
+  }
+  if (is_cohere(type))
     return {"model.embed_tokens",
             "model.layers.",
             ".input_layernorm",

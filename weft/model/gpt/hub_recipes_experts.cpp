@@ -6,7 +6,8 @@ namespace weft {
 void GptCook::experts(const std::string& ours, const std::string& theirs) {
   linear(ours + ".router", theirs + ".gate");
   if (list_.has(ours + ".router.expert_bias")) {
-    same(ours + ".router.expert_bias", theirs + ".gate.e_score_correction_bias");
+    const std::string gate = type_ == GptType::minimax_m2 ? "" : ".gate";
+    same(ours + ".router.expert_bias", theirs + gate + ".e_score_correction_bias");
     out_.back().parts.front().always_f32 = true;
   }
   for (int e = 0; e < m_.experts.count; ++e)
@@ -21,7 +22,7 @@ void GptCook::experts(const std::string& ours, const std::string& theirs) {
 }
 
 void GptCook::expert(const std::string& ours, const std::string& theirs) {
-  if (type_ != GptType::mixtral) return mlp(ours, theirs);
+  if (!names_as_mixtral(type_)) return mlp(ours, theirs);
   two_halves(ours + ".up.weight", theirs + ".w1.weight", theirs + ".w3.weight");
   linear(ours + ".down", theirs + ".w2");
 }

@@ -35,9 +35,9 @@ void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double oth
 
 double usual_percent(GptType type) {
   if (remembers(type) || type == GptType::gpt_neox) return 0.25;
-  return type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::phi || type == GptType::bamba
-             ? 0.5
-             : 1;
+  const bool half = type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::glm ||
+                    type == GptType::phi || type == GptType::nemotron || type == GptType::bamba;
+  return half ? 0.5 : 1;
 }
 
 /// What goes without saying there.
@@ -115,6 +115,12 @@ void read_object(ModelConfig& m, GptType type, const HubSettings::Json& object, 
     if (remembers(type)) (void)s.find(name);
   if (const auto other = s.unasked(); !other.empty())
     fail(Kind::data, who, ": \"", other.front(), "\" is a setting that weft does not know");
+}
+
+/// MiniMax-M2 is published with a number of channels.
+void read_turned_channels(ModelConfig& m, HubSettings& s) {
+  if (s.says("partial_rotary_factor") || s.find("rotary_dim") == nullptr) return;
+  m.rotary.percent = percent_that_turns(s.size("rotary_dim", HubSettings::widest), m.channels);
 }
 
 /// "rope_scaling" until transformers 4, "rope_parameters" since 5; the base stands beside or inside.
@@ -195,9 +201,11 @@ void read_hub_rotary(ModelConfig& m, GptType type, HubSettings& s) {
   if (type == GptType::phi3)
     m.rotary.original_positions = s.size_or("original_max_position_embeddings", m.max_positions);
   turns_by_layer(type) ? read_angles_of_two(m, type, s) : read_angles(m, type, s);
-  m.rotary.interleaved = stores_neighbors(type);
+  // What is then written is a Llama.
+  m.rotary.interleaved = stores_neighbors(type) && type != GptType::ernie4_5;
   if (type == GptType::smollm3 || type == GptType::llama4_text)
     m.rotary.skip_layers = read_skips(m.layers, s);
+  if (type == GptType::minimax_m2) read_turned_channels(m, s);
   if (turns_partly(type)) must_turn_in_pairs(m, s);
 }
 

@@ -23,10 +23,11 @@ bool stretches_pairs(const ModelConfig& m) {
 std::string_view no_phi3(const ModelConfig& m) {
   if (m.sink != Sink::none) return "rotary positions on a part of each head, with attention sinks";
   if (m.experts.count > 0) return "rotary positions on a part of each head, with experts";
-  if (m.linear_bias || m.qkv_bias) return "rotary positions on a part of each head, with biases";
+  if (m.linear_bias) return "rotary positions on a part of each head, with biases";
   if (m.qk_norm) return "rotary positions on a part of each head, with norms of queries and keys";
   if (m.rotary.scaling != RotaryScaling::none && !stretches_pairs(m))
     return "rotary positions on a part of each head, with angles that are stretched";
+  if (has_window(m) && m.qkv_bias) return "rotary positions on a part of each head, with a window and biases";
   if (has_window(m) && !all_windowed(m))
     return "rotary positions on a part of each head, with a window in some layers";
   return "";
@@ -35,9 +36,9 @@ std::string_view no_phi3(const ModelConfig& m) {
 /// Of a model whose angles are stretched pair by pair, up to a length that is a whole number.
 bool is_phi3(const ModelConfig& m) {
   const double longest = m.rotary.factor * double(m.rotary.original_positions);
-  return no_phi3(m).empty() && m.norm_places == NormPlaces::before && m.norm == NormKind::rms && m.gated &&
-         !m.latent.on && !m.delta.on && !m.hybrid.on() && !skips(m) && !has_multipliers(m) &&
-         !m.rotary.window_base && std::abs(longest - std::round(longest)) < 1e-6;
+  return no_phi3(m).empty() && !m.qkv_bias && m.norm_places == NormPlaces::before &&
+         m.norm == NormKind::rms && m.gated && !m.latent.on && !m.delta.on && !m.hybrid.on() && !skips(m) &&
+         !has_multipliers(m) && !m.rotary.window_base && std::abs(longest - std::round(longest)) < 1e-6;
 }
 
 std::string_view no_smollm3(const ModelConfig& m) {
@@ -124,9 +125,26 @@ std::string_view no_mixture(const ModelConfig& m) {
   return no_such_experts(m, type);
 }
 
+/// RMS norms and MLPs that are not gated.
+bool is_arcee(const ModelConfig& m) {
+  return m.positions == Positions::rotary && m.norm == NormKind::rms && !m.gated && m.experts.count == 0;
+}
+
+std::string_view no_arcee(const ModelConfig& m) {
+  if (m.latent.on) return "latent attention with an MLP that is not gated";
+  if (m.qk_norm) return "RMS norms and an MLP that is not gated, with norms of queries and keys";
+  if (m.qkv_bias != m.linear_bias)
+    return "RMS norms and an MLP that is not gated, with biases in some places";
+  if (has_window(m)) return "RMS norms and an MLP that is not gated, with a window";
+  if (skips(m) || turns_a_part(m))
+    return "RMS norms and an MLP that is not gated, with heads or layers that do not turn";
+  return "";
+}
+
 std::string_view no_llama(const ModelConfig& m) {
   if (m.norm != NormKind::rms) return "rotary positions with a layer norm";
-  if (!m.gated) return "rotary positions with an MLP that is not gated";
+  if (is_arcee(m)) return no_arcee(m);
+  if (!m.gated) return "rotary positions with experts that are not gated";
   if (has_glm_experts(m)) return no_glm4_moe(m);
   if (skips(m)) return "";  // nobody_has looked already
   if (m.linear_bias && (!m.qkv_bias || m.qk_norm)) return "biases in the MLP with query and key norms";
@@ -170,8 +188,9 @@ GptType plainest(const ModelConfig& m) {
   if (m.delta.on) return m.experts.count > 0 ? GptType::qwen3_next : GptType::qwen3_5_text;
   if (learned) return GptType::gpt2;
   if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
+  if (is_arcee(m)) return GptType::arcee;
   if (skips(m)) return GptType::smollm3;
-  if (turns_a_part(m) || stretches_pairs(m)) return GptType::phi3;
+  if (turns_a_part(m) || stretches_pairs(m)) return m.qkv_bias ? GptType::glm : GptType::phi3;
   if (m.qk_norm) return GptType::qwen3;
   if (m.qkv_bias && !m.linear_bias) return GptType::qwen2;
   return has_window(m) ? GptType::mistral : GptType::llama;

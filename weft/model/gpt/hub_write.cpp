@@ -11,22 +11,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void add_window(ordered_json& out, const ModelConfig& m, GptType type) {
-  if (type == GptType::mistral) out["sliding_window"] = m.window;
-  if (type == GptType::mixtral || type == GptType::phi3)
-    out["sliding_window"] = has_window(m) ? ordered_json(m.window) : ordered_json();
-  const bool unasked =
-      type == GptType::gpt_oss || type == GptType::exaone4 || type == GptType::gemma2 || turns_by_layer(type);
-  if (!slides_by_layer(type)) return;
-  const bool on = has_window(m);
-  if (!unasked) out["use_sliding_window"] = on;
-  out["sliding_window"] = on ? ordered_json(m.window) : ordered_json();
-  for (int layer = 0; layer < m.layers; ++layer) {
-    const bool here = on && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
-    out["layer_types"].push_back(here ? "sliding_attention" : "full_attention");
-  }
-}
-
 void add_skips(ordered_json& out, const ModelConfig& m) {
   const auto first = std::ranges::find(m.rotary.skip_layers, 1) - m.rotary.skip_layers.begin();
   out["no_rope_layer_interval"] = skips(m) ? first + 1 : m.layers + 1;
@@ -37,7 +21,7 @@ void add_skips(ordered_json& out, const ModelConfig& m) {
 void add_biases(ordered_json& out, const ModelConfig& m, GptType type) {
   const bool both = says_biases_twice(type);
   if (both) out["mlp_bias"] = m.linear_bias;
-  if (type == GptType::glm4_moe || type == GptType::glm4)
+  if (type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::glm)
     out["attention_bias"] = m.qkv_bias;
   else if (both || type == GptType::olmo2 || type == GptType::olmo3 || is_later_gemma(type) ||
            type == GptType::qwen3 || type == GptType::gemma || type == GptType::qwen3_moe ||
@@ -77,14 +61,14 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
                    {"attention_dropout", m.attention_dropout}};
   if (is_gemma_type(type)) out["hidden_activation"] = activation_word(m);
   // Unsaid it is a word of theirs, which a smaller vocabulary has not.
-  if (type == GptType::phi3 || type == GptType::smollm3 || type == GptType::glm4)
+  if (type == GptType::phi3 || type == GptType::smollm3 || type == GptType::glm4 || type == GptType::glm)
     out["pad_token_id"] = nullptr;
   if (type == GptType::phi3) out["resid_pdrop"] = out["embd_pdrop"] = m.hidden_dropout;
   if (turns_partly(type)) out["partial_rotary_factor"] = m.rotary.percent;
   if (type == GptType::smollm3 || type == GptType::llama4_text) add_skips(out, m);
   add_biases(out, m, type);
   write_hub_rotary(out, m.rotary);
-  add_window(out, m, type);
+  write_hub_window(out, m, type);
   write_hub_norms(out, m, type);
   if (remembers(type)) write_hub_delta(out, m);
   if (type == GptType::llama4_text)
@@ -101,6 +85,20 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
 ordered_json activation_word(const ModelConfig& m) {
   if (m.activation == Activation::gelu && m.positions != Positions::learned) return "gelu_pytorch_tanh";
   return hub_activation_word(m.activation);
+}
+
+void write_hub_window(ordered_json& out, const ModelConfig& m, GptType type) {
+  if (type == GptType::mistral) out["sliding_window"] = m.window;
+  if (type == GptType::mixtral || type == GptType::phi3 || type == GptType::starcoder2)
+    out["sliding_window"] = has_window(m) ? ordered_json(m.window) : ordered_json();
+  if (!slides_by_layer(type)) return;
+  const bool on = has_window(m);
+  if (!slides_unasked(type)) out["use_sliding_window"] = on;
+  out["sliding_window"] = on ? ordered_json(m.window) : ordered_json();
+  for (int layer = 0; layer < m.layers; ++layer) {
+    const bool here = on && (m.window_layers.empty() || m.window_layers[std::size_t(layer)] != 0);
+    out["layer_types"].push_back(here ? "sliding_attention" : "full_attention");
+  }
 }
 
 void write_hub_rotary(ordered_json& out, const RotaryConfig& r) {
@@ -136,7 +134,7 @@ void write_hub_rotary(ordered_json& out, const RotaryConfig& r) {
 ordered_json write_gpt(const ModelConfig& m, std::string_view type) {
   if (gpt_type(type) == GptType::nemotron_h) return nemotron_h_json(m);
   if (has_states(gpt_type(type))) return states_json(m, gpt_type(type));
-  if (may_stand_beside(gpt_type(type))) return beside_json(m, gpt_type(type));
+  if (has_layer_norms(gpt_type(type))) return beside_json(m, gpt_type(type));
   return gpt_type(type) == GptType::gpt2 ? gpt2_json(m) : llama_like_json(m, gpt_type(type));
 }
 
