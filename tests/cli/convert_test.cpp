@@ -82,6 +82,17 @@ TEST(Convert, numbers_stay_as_they_are_stored_unless_told) {
   EXPECT_LT(difference, 0.1);
 }
 
+TEST(Convert, eight_bits_become_sixteen_unless_told) {
+  const TemporaryDirectory folder;
+  const Told rounded = convert({"--json", model("deepseek_v3_coded"), (folder / "rounded").string()});
+  EXPECT_EQ(rounded.status, 0);
+  EXPECT_EQ(Json::parse(rounded.out)["dtype"], "bf16");
+  EXPECT_GT(Json::parse(rounded.out)["largest_difference"].get<double>(), 0);
+  const Told whole =
+      convert({"--dtype", "f32", "--json", model("deepseek_v3_coded"), (folder / "whole").string()});
+  EXPECT_EQ(Json::parse(whole.out)["largest_difference"].get<double>(), 0);
+}
+
 TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
   const TemporaryDirectory folder;
   copy_model_with_tokenizer(folder / "model");

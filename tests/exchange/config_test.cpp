@@ -68,7 +68,7 @@ TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
   EXPECT_EQ(said(base, {{"partial_rotary_factor", 0.5}}),
             "c: \"partial_rotary_factor\" is 0.5, weft can only compute 1.0");
   EXPECT_EQ(said(base, {{"quantization_config", {{"bits", 4}}}}),
-            "c: \"quantization_config\" is {\"bits\":4}, which weft cannot compute");
+            "c: \"quantization_config\" is {\"bits\":4}, weft reads fp8 in blocks, and mxfp4 of a gpt_oss");
   EXPECT_EQ(said(base, {{"layer_types", {"sliding_attention", "full_attention"}}}),
             "c: \"layer_types\" is [\"sliding_attention\",\"full_attention\"], but no window is switched on");
 }

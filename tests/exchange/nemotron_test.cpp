@@ -181,7 +181,8 @@ TEST(HubNemotron, what_weft_cannot_compute_is_refused_by_name) {
   EXPECT_EQ(no("rms_norm_eps", 1e-6), "c: \"rms_norm_eps\" is 1e-06, weft can only compute 1e-05");
   EXPECT_EQ(no("num_hidden_layers", 5), "c: \"num_hidden_layers\" is 5, weft can only compute 4");
   EXPECT_EQ(no("quantization_config", {{"quant_method", "modelopt"}}),
-            "c: \"quantization_config\" is {\"quant_method\":\"modelopt\"}, which weft cannot compute");
+            "c: \"quantization_config\" is {\"quant_method\":\"modelopt\"}, weft reads fp8 in blocks, and "
+            "mxfp4 of a gpt_oss");
 }
 
 TEST(HubNemotron, layers_that_weft_does_not_know_are_refused_by_name) {

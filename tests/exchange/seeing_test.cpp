@@ -92,9 +92,9 @@ TEST(HubSeeing, what_weft_cannot_compute_is_refused_by_name) {
       "expected an object");
   EXPECT_EQ(said_of(wrapper, {{"text_config", {{"hidden_act", "mish"}}}}),
             "c: text_config: \"hidden_act\" is \"mish\", which is no activation that weft knows");
-  EXPECT_EQ(
-      said_of(wrapper, {{"quantization_config", {{"quant_method", "fp8"}}}}),
-      "c: text_config: \"quantization_config\" is {\"quant_method\":\"fp8\"}, which weft cannot compute");
+  EXPECT_EQ(said_of(wrapper, {{"quantization_config", {{"quant_method", "gptq"}}}}),
+            "c: text_config: \"quantization_config\" is {\"quant_method\":\"gptq\"}, weft reads fp8 in "
+            "blocks, and mxfp4 of a gpt_oss");
   const std::string other = said_of(wrapper, {{"text_config", {{"model_type", "ministral3"}}}});
   EXPECT_EQ(other.substr(0, other.find(" gpt2")),
             "c: text_config: \"model_type\" is \"ministral3\", weft reads");

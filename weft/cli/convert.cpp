@@ -213,8 +213,9 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
     facts.tokenizer =
         tokenizer_fact(named, run_tokenizer(named, facts.configuration.model.vocabulary)->size());
   }
-  out.stored = weights.dtype(weights.all().front());
-  out.dtype = dtype_or(job.options.dtype, out.stored);
+  const bool coded = source.hub->blocks.has_value();  // matrices in eight bits become bf16
+  out.stored = coded ? Dtype::f8e4m3 : weights.dtype(weights.all().front());
+  out.dtype = dtype_or(job.options.dtype, coded ? Dtype::bf16 : out.stored);
   const exchange::Streamed streamed = exchange::stream(
       weights, [&](const Recipe& r) { return dtype_or(job.options.dtype, weights.dtype(r)); });
   SoloCommunicator solo;

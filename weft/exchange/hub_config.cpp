@@ -95,8 +95,9 @@ HubConfig read_object(const json& object, const std::string& who) {
   kind.hub.read(m, s, out.type);
   m.vocabulary = m.vocabulary > 0 ? s.size_or("vocab_size", m.vocabulary) : s.size("vocab_size");
   m.sequence = m.max_positions;
-  for (const char* name : {"quantization_config", "num_experts", "num_local_experts",
-                           "attn_logit_softcapping", "final_logit_softcapping"})
+  if (!s.asked("quantization_config")) out.blocks = read_code_blocks(s);
+  for (const char* name :
+       {"num_experts", "num_local_experts", "attn_logit_softcapping", "final_logit_softcapping"})
     if (!s.asked(name)) s.must_be_absent(name);
   out.dtype = dtype_of_word(s);
   read_ends(out, s);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/exchange/fp8_blocks.h"
 #include "weft/exchange/hub_tensors.h"
 #include "weft/model/config.h"
 #include "weft/tensor/dtype.h"
@@ -18,9 +19,10 @@ struct HubConfig {
   std::string around = {};  // "model_type" of what this is the text of; empty: it stands alone
   ModelConfig model;        // complete; f32, and a sequence is as long as positions go
   Dtype dtype = Dtype::f32;
-  std::vector<std::int32_t> ends;     // "eos_token_id"
-  std::optional<std::int32_t> start;  // "decoder_start_token_id", of two stacks
-  std::vector<std::string> notices;   // settings that weft does not know and passes over
+  std::optional<CodeBlocks> blocks = {};  // of weights in eight bits
+  std::vector<std::int32_t> ends;         // "eos_token_id"
+  std::optional<std::int32_t> start;      // "decoder_start_token_id", of two stacks
+  std::vector<std::string> notices;       // settings that weft does not know and passes over
 };
 
 /// Fails with Kind::data, naming `who` and the setting, on what is no such file or describes a model that

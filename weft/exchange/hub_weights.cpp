@@ -7,6 +7,7 @@
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/number.h"
 #include "weft/checkpoint/agree.h"
 #include "weft/exchange/mxfp4.h"
 #include "weft/model/kinds.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr std::int64_t chunk_elements = std::int64_t{1} << 20;
 /// What names of weights in four bits end with.
 constexpr const char *codes_end = "_blocks", *scales_end = "_scales";
+/// And of the scales of weights in eight bits, whose codes stand in the weight's place.
+constexpr const char* block_scales_end = "_scale_inv";
 
 // `count` elements of `bytes`, from element `first` on, each `step` after the last.
 struct Walk {
@@ -65,7 +68,9 @@ std::vector<std::byte> narrowed(std::span<const float> values, Dtype dtype) {
 }  // namespace
 
 HubWeights::HubWeights(const std::filesystem::path& directory, const HubConfig& config)
-    : tensors_(directory, text_name(config)), recipes_(recipes(config.type, config.model)) {
+    : tensors_(directory, text_name(config)),
+      blocks_(config.blocks),
+      recipes_(recipes(config.type, config.model)) {
   account_for(config);
 }
 
@@ -119,7 +124,27 @@ bool HubWeights::check_packed(const Theirs& theirs) {
   return true;
 }
 
+bool HubWeights::is_coded(const Theirs& theirs) const {
+  const checkpoint::Entry* entry = tensors_.find(theirs.name);
+  return blocks_ && entry != nullptr && entry->dtype == Dtype::f8e4m3;
+}
+
+void HubWeights::check_coded(const Theirs& theirs) const {
+  const std::string where = tensors_.directory().string();
+  const checkpoint::Entry* scales = tensors_.find(theirs.name + block_scales_end);
+  if (theirs.turned || theirs.slab || theirs.shape.rank() != 2)
+    fail(Kind::data, where, ": ", theirs.name, " is in eight bits, and weft reads those of matrices alone");
+  if (scales == nullptr)
+    fail(Kind::data, where, ": lacks ", theirs.name, block_scales_end, ", by which ", theirs.name,
+         " is scaled");
+  const Shape wanted = blocks_->scales_of(theirs.shape);
+  if (scales->shape != wanted || !is_float(scales->dtype))
+    fail(Kind::data, where, ": ", scales->name, " is ", scales->shape, " of ", name(scales->dtype),
+         ", expected ", wanted, " of f32, bf16 or f16: one for ", blocks_->rows, " x ", blocks_->columns);
+}
+
 std::vector<std::string> HubWeights::stored_as(const Theirs& theirs) const {
+  if (is_coded(theirs)) return {theirs.name, theirs.name + block_scales_end};
   if (!packed_.contains(theirs.name)) return {theirs.name};
   return {theirs.name + codes_end, theirs.name + scales_end};
 }
@@ -138,6 +163,7 @@ void HubWeights::check_part(const Recipe& recipe, Theirs& theirs, const ModelCon
   if (entry->shape != theirs.shape)
     fail(Kind::data, where, ": ", theirs.name, " is ", entry->shape, ", its config.json asks for ",
          theirs.shape);
+  if (is_coded(theirs)) return check_coded(theirs);
   if (!is_float(entry->dtype))
     fail(Kind::data, where, ": ", theirs.name, " is of ", name(entry->dtype), ", expected f32, bf16 or f16");
 }
@@ -158,14 +184,26 @@ const Recipe& HubWeights::at(const std::string& ours) const {
 }
 
 Dtype HubWeights::dtype(const Recipe& recipe) const {
-  // Four bits and a power of two are a bf16.
+  // Four bits and a power of two are a bf16, and what is published in eight is meant to be computed in it.
   const auto of = [&](const Theirs& theirs) {
-    return packed_.contains(theirs.name) ? Dtype::bf16 : tensors_.find(theirs.name)->dtype;
+    return packed_.contains(theirs.name) || is_coded(theirs) ? Dtype::bf16
+                                                             : tensors_.find(theirs.name)->dtype;
   };
   Dtype widest = of(recipe.parts.front());
   for (const Theirs& theirs : recipe.parts)
     if (of(theirs) != widest) widest = Dtype::f32;
   return widest;
+}
+
+void HubWeights::read_coded(const Theirs& theirs, std::int64_t row, std::int64_t column,
+                            std::span<float> to) const {
+  const std::string scales = theirs.name + block_scales_end;
+  const std::int64_t columns = theirs.shape[1], across = divide_up(columns, blocks_->columns);
+  std::vector<float> of_row(static_cast<std::size_t>(across));
+  widen(tensors_.bytes(scales), tensors_.find(scales)->dtype, {row / blocks_->rows * across, 1, across},
+        of_row.data());
+  const auto codes = tensors_.bytes(theirs.name).subspan(std::size_t(row * columns), std::size_t(columns));
+  unpack_codes({codes, of_row}, column, blocks_->columns, to);
 }
 
 /// Some of a row, from its column on.
@@ -174,6 +212,7 @@ void HubWeights::read_row(const Theirs& theirs, std::int64_t row, std::int64_t c
   const std::int64_t rows = theirs.rows(), columns = theirs.elements() / rows;
   const std::int64_t slab = theirs.slab.value_or(0) * theirs.elements();
   row += theirs.first_row;
+  if (is_coded(theirs)) return read_coded(theirs, row, column, to);
   if (packed_.contains(theirs.name))
     return unpack_mxfp4(tensors_.bytes(theirs.name + codes_end), tensors_.bytes(theirs.name + scales_end),
                         slab + row * columns + column, to);

@@ -33,10 +33,14 @@ class HubWeights {
   void account_for(const HubConfig& config);
   void check_part(const Recipe& recipe, Theirs& theirs, const ModelConfig& model);
   bool check_packed(const Theirs& theirs);
+  void check_coded(const Theirs& theirs) const;
+  bool is_coded(const Theirs& theirs) const;
+  void read_coded(const Theirs& theirs, std::int64_t row, std::int64_t column, std::span<float> to) const;
   std::vector<std::string> stored_as(const Theirs& theirs) const;
   void read_row(const Theirs& theirs, std::int64_t row, std::int64_t column, std::span<float> to) const;
   void check_tied(const std::string& theirs, const std::string& ours) const;
   HubTensors tensors_;
+  std::optional<CodeBlocks> blocks_;
   std::vector<Recipe> recipes_;
   std::map<std::string, std::size_t> places_;
   std::vector<std::string> notices_;

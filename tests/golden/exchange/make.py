@@ -13,7 +13,7 @@ import sys
 
 import torch
 import transformers as t
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 HERE = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent
@@ -38,6 +38,7 @@ BUCKETS = pick(8, 16, 32)  # half of them hold one distance each, so the farthes
 TWO_STACKS = dict(vocab_size=WORDS, d_model=HEADS * WIDTH, d_kv=pick(6, 4, 8), d_ff=pick(20, 40, 64), num_layers=LAYERS,
                   num_decoder_layers=pick(3, 1, 2), num_heads=HEADS, relative_attention_num_buckets=BUCKETS,
                   relative_attention_max_distance=max(BUCKETS, pick(12, 20, 40)), decoder_start_token_id=0, pad_token_id=0, eos_token_id=1)
+BLOCK = pick((6, 10), (128, 128), (8, 4))  # of a matrix in eight bits, what shares a scale
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=8)
 EXPERTS = pick(4, 8, 6)
 CHOSEN = dict(num_experts=EXPERTS, num_experts_per_tok=2, moe_intermediate_size=pick(12, 20))
@@ -219,6 +220,7 @@ MODELS = {
         position_embedding_type="rope", layer_types=[STATE, STATE, ATTENTION], tie_word_embeddings=True, **turned(rope_type="default", rope_theta=500.0)),
         dict(dtype=torch.bfloat16)),
     "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
+    "deepseek_v3_coded": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), dict(coded=True)),
     "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),
     "megatron_bert": (t.MegatronBertForPreTraining, t.MegatronBertConfig(**ENCODER), {}),
@@ -265,6 +267,34 @@ def pack(model):
         else:
             out[path] = p.data
     return out
+
+
+def coded(weight):
+    """The codes of a matrix in eight bits, the scales of its rectangles, and what they say."""
+    rows, columns = BLOCK
+    tall, wide = -(-weight.shape[0] // rows), -(-weight.shape[1] // columns)
+    cut = [[weight[i * rows:(i + 1) * rows, j * columns:(j + 1) * columns] for j in range(wide)] for i in range(tall)]
+    scales = torch.tensor([[float(part.abs().max()) / 448 for part in line] for line in cut])
+    spread = scales.repeat_interleave(rows, 0)[:weight.shape[0]].repeat_interleave(columns, 1)[:, :weight.shape[1]]
+    codes = (weight / spread).to(torch.float8_e4m3fn)
+    return codes, scales, codes.float() * spread
+
+
+def save_coded(kind, model, directory):
+    """Matrices of layers, but for routers', in eight bits, as DeepSeek V3 is published. Comes back: the model of what they say."""
+    model.save_pretrained(directory)
+    stored, told = load_file(directory / "model.safetensors"), {}
+    for name, weight in list(stored.items()):
+        if weight.dim() == 2 and ".layers." in name and not name.endswith(".gate.weight"):
+            stored[name], stored[name + "_scale_inv"], told[name] = coded(weight)
+    save_file({name: told.get(name, weight) for name, weight in stored.items() if not name.endswith("_scale_inv")}, directory / "model.safetensors",
+              metadata={"format": "pt"})
+    model = loaded(kind, directory)
+    save_file(stored, directory / "model.safetensors", metadata={"format": "pt"})
+    said = json.loads((directory / "config.json").read_text())
+    said["quantization_config"] = {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": list(BLOCK)}
+    (directory / "config.json").write_text(json.dumps(said, indent=2) + "\n")
+    return model
 
 
 def save_packed(model, directory):
@@ -317,6 +347,8 @@ for name, (kind, config, how) in MODELS.items():
     how = dict(how)
     if how.pop("packed", False):
         save_packed(model, HERE / name)
+    elif how.pop("coded", False):
+        model = save_coded(kind, model, HERE / name)
     else:
         model.to(how.pop("dtype", torch.float32)).save_pretrained(HERE / name, **how)
         model = loaded(kind, HERE / name)
