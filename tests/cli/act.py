@@ -99,7 +99,7 @@ PAIRS = {
     "longrope-short-factors": (LONGROPE | {"longrope-original-max-position-embeddings": "16"}, ["1", "1", "1", "1"], ["1", "2", "3", "4"]),
     "longrope-long-factors": (LONGROPE, ["1", "1", "1", "1"], ["1", "2", "3", "4"]),
     "longrope-original-max-position-embeddings": (LONGROPE, "8", "16"), "rotary-window-base": (ROPE | {"window-size": "3,0"}, "100", UNSET), "hidden-dropout": ({}, "0", "0.2"), "softmax-scale": ({}, "0.1", "3"), "attention-cap": ({}, "0.1", UNSET), "attention-chunk": ({}, "3", "8"), "output-cap": ({}, "0.1", UNSET),
-    "query-growth-every": ({}, "2", UNSET), "query-growth": ({"query-growth-every": "2"}, "0.1", "0.7"), "window-size": ({}, "3,0", "8,0"),
+    "query-growth-every": ({}, "2", UNSET), "query-growth": ({"query-growth-every": "2"}, "0.1", "0.7"), "query-growth-of": ({"query-growth-every": "2"}, "still", "all"), "window-size": ({}, "3,0", "8,0"),
     "window-attn-skip-freq": ({"window-size": "3,0"}, "2", UNSET), "vocab-size": ({}, "64", "128"),
     "make-vocab-size-divisible-by": ({}, "64", "1024"), "padded-vocab-size": ({}, "64", "1024"), "no-pad-vocab-size": ({}, True, UNSET), "disable-pad-vocab-size": ({}, True, UNSET),
     "init-method-std": ({}, "0.02", "0.1"), "embedding-init-method-std": ({}, "0.02", "0.1"), "init-method-xavier-uniform": ({}, True, UNSET),

@@ -113,6 +113,7 @@ class Lottery {
     if (later_() % 3 == 0) m.output_cap = 1;
     if (later_() % 2 == 0 && m.window == 0 && m.token_drop.layers.empty()) m.scores.chunk = 3;
     if (later_() % 2 == 0 && m.positions != Positions::rotary && !m.latent.on) m.scores.growth_every = 2;
+    if (m.scores.growth_every > 0 && later_() % 2 == 0) m.scores.growth_of = QueryGrowth::all;
   }
   /// Some layers do in place of attention. Their keys are normed too: number 17 had norms of 9.7 and 10.3 in
   /// bf16.

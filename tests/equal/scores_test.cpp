@@ -9,7 +9,7 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr const char* models[] = {"capped", "chunks"};
+constexpr const char* models[] = {"capped", "chunks", "grown"};
 
 /// Among them all four ways in which ranks share a sequence, whose parts begin and end within chunks.
 std::vector<Cut> cuts() {
@@ -44,6 +44,8 @@ TEST(Scores, are_those_that_were_asked_for) {
   capped.output_cap = 0;
   losses.push_back(alone(capped).losses);
   chunks.scores.chunk = 0;
+  losses.push_back(alone(chunks).losses);
+  chunks.scores.growth_of = QueryGrowth::all;
   losses.push_back(alone(chunks).losses);
   chunks.scores.growth_every = 0;
   losses.push_back(alone(chunks).losses);

@@ -10,7 +10,8 @@ using namespace weft::exchange;
 using nlohmann::json;
 
 TEST(HubKin, types_are_kept_or_become_plainer_ones) {
-  for (const char* name : {"cohere2", "starcoder2", "nemotron", "glm", "arcee", "dots1", "minimax_m2"})
+  for (const char* name :
+       {"cohere2", "starcoder2", "nemotron", "glm", "arcee", "ministral3", "dots1", "minimax_m2"})
     expect_kept(model_of(name), name);
   EXPECT_EQ(type_for(model_of("seed_oss")), "qwen2");
   EXPECT_EQ(type_for(model_of("ernie4_5")), "llama");
@@ -148,6 +149,42 @@ TEST(HubKin, experts_that_no_family_has_are_named) {
                      m.experts.layers = {0, 1};
                    }),
             "norms of whole queries and keys, with layers without experts");
+}
+
+TEST(HubKin, queries_of_a_ministral_grow_by_the_length_that_angles_are_stretched_from) {
+  const ScoresConfig scores = model_of("ministral3").scores;
+  EXPECT_EQ(scores.growth_every, 4);
+  EXPECT_EQ(scores.growth, 0.7);
+  EXPECT_EQ(scores.growth_of, QueryGrowth::all);
+  const ModelConfig usual = model_with("ministral3", json::object(), {"rope_parameters"});
+  EXPECT_EQ(usual.scores.growth_every, 16384);
+  EXPECT_EQ(usual.rotary.scaling, RotaryScaling::yarn);
+  EXPECT_EQ(usual.rotary.factor, 16);
+  EXPECT_EQ(usual.rotary.base, 1e6);
+  const json plain{
+      {"rope_type", "default"}, {"original_max_position_embeddings", 5}, {"llama_4_scaling_beta", 0.1}};
+  expect_kept(model_with("ministral3", {{"rope_parameters", plain}, {"sliding_window", 6}}), "ministral3");
+  EXPECT_EQ(type_for(model_with("ministral3", {{"rope_parameters", {{"rope_type", "default"}}}})), "llama");
+}
+
+TEST(HubKin, what_no_ministral_has_is_named) {
+  const std::string grow = "queries that grow in all layers, ";
+  EXPECT_EQ(reason("ministral3",
+                   [](auto& m) {
+                     m.rotary.skip_layers = {0, 1};
+                   }),
+            "queries that grow in layers that do not turn, and in others");
+  EXPECT_EQ(reason("ministral3", [](auto& m) { m.gated = false; }),
+            grow + "with other norms or MLPs than Llama's");
+  EXPECT_EQ(reason("ministral3", [](auto& m) { m.sink = Sink::learned; }),
+            grow + "with layers of other kinds than attention and an MLP");
+  EXPECT_EQ(reason("ministral3", [](auto& m) { m.qkv_bias = true; }), grow + "with biases or multipliers");
+  EXPECT_EQ(reason("ministral3", [](auto& m) { m.qk_norm = true; }),
+            grow + "with other attention than Mistral's");
+  EXPECT_EQ(reason("ministral3", [](auto& m) { m.rotary.scaling = RotaryScaling::linear; }),
+            grow + "with angles that are stretched otherwise than as YaRN does");
+  EXPECT_EQ(reason("ministral3", [](auto& m) { m.rotary.original_positions = 9; }),
+            grow + "by another length than angles are stretched from");
 }
 
 // Its config.json says so, and its tensors are called as DeepSeek's.

@@ -95,9 +95,9 @@ TEST(HubSeeing, what_weft_cannot_compute_is_refused_by_name) {
   EXPECT_EQ(said_of(wrapper, {{"quantization_config", {{"quant_method", "gptq"}}}}),
             "c: text_config: \"quantization_config\" is {\"quant_method\":\"gptq\"}, weft reads fp8 in "
             "blocks, and mxfp4 of a gpt_oss");
-  const std::string other = said_of(wrapper, {{"text_config", {{"model_type", "ministral3"}}}});
+  const std::string other = said_of(wrapper, {{"text_config", {{"model_type", "mistral4"}}}});
   EXPECT_EQ(other.substr(0, other.find(" gpt2")),
-            "c: text_config: \"model_type\" is \"ministral3\", weft reads");
+            "c: text_config: \"model_type\" is \"mistral4\", weft reads");
 }
 
 TEST(HubSeeing, the_text_has_either_versions_names) {

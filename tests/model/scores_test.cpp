@@ -70,3 +70,44 @@ TEST(Scores, grow_by_the_logarithm_of_whole_times) {
   config.scores.growth_every = 0;
   EXPECT_FALSE(growth_of_queries(config, *device));
 }
+
+TEST(Scores, of_layers_that_turn_grow_with_their_angles) {
+  ModelConfig config = tiny_chunks();
+  config.scores.growth_every = 3;
+  config.scores.growth_of = QueryGrowth::all;
+  const auto device = open_device("cpu", {.threads = 1});
+  const auto plain = to_host<float>(rotary_angles(config, *device)),
+             grown = to_host<float>(growing_angles(config, *device)),
+             still = to_host<float>(growth_of_queries(config, *device));
+  ASSERT_EQ(plain.size(), grown.size());
+  const std::size_t each = plain.size() / std::size_t(config.sequence);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const double factor = 1 + 0.8 * std::log(1 + std::floor(double(i / each) / 3));
+    EXPECT_NEAR(grown[i], plain[i] * factor, 1e-6) << i;
+    if (i % 2 == 0) {
+      EXPECT_FLOAT_EQ(still[i], float(factor)) << i;
+    }
+  }
+}
+
+TEST(Scores, grow_in_all_layers_where_heads_turn_whole) {
+  const std::string words =
+      "model: {model.scores.growth_of} all wants heads that turn whole, in all layers alike: leave "
+      "{model.rotary.percent} and {model.rotary.window_base} out";
+  const auto all = [](ModelConfig& m) {
+    m.positions = Positions::rotary;
+    m.scores.growth_every = 4;
+    m.scores.growth_of = QueryGrowth::all;
+  };
+  refused(small_with([&](ModelConfig& m) {
+            all(m);
+            m.rotary.percent = 0.5;
+          }),
+          words);
+  refused(small_with([&](ModelConfig& m) {
+            all(m);
+            m.window = 4;
+            m.rotary.window_base = 500;
+          }),
+          words);
+}

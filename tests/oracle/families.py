@@ -144,6 +144,11 @@ def seed_oss(rng, shape, common):
                                                 rope_parameters=angles(500.0)))
 
 
+def ministral3(rng, shape, common):
+    return t.Ministral3ForCausalLM(t.Ministral3Config(**common, sliding_window=rng.choice([None, 5]), rope_parameters=angles(
+        500.0, original_max_position_embeddings=rng.choice([3, 8]), llama_4_scaling_beta=rng.choice([0.1, 0.7]), **rng.choice([{}, dict(rope_type="yarn", factor=4.0)]))))
+
+
 def dots1(rng, shape, common):
     shape["experts"] = 8
     return t.Dots1ForCausalLM(t.Dots1Config(
@@ -180,7 +185,7 @@ def granitemoehybrid(rng, shape, common):
         rope_parameters=angles(500.0)))
 
 
-FAMILIES = (bamba, granitemoehybrid, gpt_neox, gptj, phi, falcon, cohere, cohere2, starcoder2, nemotron, glm, arcee, seed_oss, dots1, minimax_m2, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
+FAMILIES = (bamba, granitemoehybrid, gpt_neox, gptj, phi, falcon, cohere, cohere2, starcoder2, nemotron, glm, arcee, seed_oss, ministral3, dots1, minimax_m2, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):

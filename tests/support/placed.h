@@ -88,4 +88,11 @@ inline ModelConfig tiny_chunks() {
   return config;
 }
 
+/// The queries of all layers do, with the angles of those that turn.
+inline ModelConfig tiny_grown() {
+  ModelConfig m = tiny_chunks();
+  m.scores.growth_of = QueryGrowth::all;
+  return m;
+}
+
 }  // namespace weft::testing

@@ -111,7 +111,7 @@ class Builder {
   Tensor angles(int layer);
   bool sees_part(int layer) const;  // of the text before: a window of it, or a chunk
   std::int64_t window(int layer) const;
-  Tensor growth(int layer);
+  Tensor query_angles(int layer);
   ContextParallel context_of(int layer) const;
   AttentionShape attention_shape(int layer, const Looks& looks);
   Sinks sinks(const std::string& name) const;
@@ -160,6 +160,7 @@ class Builder {
   Tensor angles_;                 // one table for all layers
   Tensor window_angles_;          // but for those with a window, which may turn otherwise
   Tensor growth_;                 // of queries of layers that turn nothing
+  Tensor growing_angles_;         // of queries of those that turn
   Parameter* words_ = nullptr;    // of this stage's first embedding
   Parameter* positions_ = nullptr;
   Parameter* ahead_words_ = nullptr;  // of further tokens: an output layer that is tied shares them

@@ -38,10 +38,14 @@ Tensor Builder::angles(int layer) {
   return table;
 }
 
-Tensor Builder::growth(int layer) {
-  if (turns(layer) || config_.scores.growth_every == 0) return {};
-  if (!growth_) growth_ = growth_of_queries(config_, device_);
-  return growth_;
+/// Where they are not those of keys.
+Tensor Builder::query_angles(int layer) {
+  const ScoresConfig& scores = config_.scores;
+  const bool turning = turns(layer);
+  if (scores.growth_every == 0 || (turning && scores.growth_of == QueryGrowth::still)) return {};
+  Tensor& table = turning ? growing_angles_ : growth_;
+  if (!table) table = turning ? growing_angles(config_, device_) : growth_of_queries(config_, device_);
+  return table;
 }
 
 AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
@@ -61,7 +65,7 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .side = looks.side,
           .mask = looks.mask,
           .angles = angles(layer),
-          .growth = growth(layer),
+          .query_angles = query_angles(layer),
           .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
           .context = context_of(layer),
           .parts = {.here = parts_here(), .sharers = parts() > 1 ? keys_ : nullptr},

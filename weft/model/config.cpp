@@ -168,6 +168,11 @@ void check_scores(const ModelConfig& m, const LayerForms& may) {
     fail(Kind::usage,
          "model: {model.scores.chunk} is of places in a text, and {model.token_drop.layers} leaves some out: "
          "leave one out");
+  if (scores.growth_every > 0 && scores.growth_of == QueryGrowth::all && m.positions == Positions::rotary &&
+      (m.rotary.percent != 1 || m.rotary.window_base))
+    fail(Kind::usage,
+         "model: {model.scores.growth_of} all wants heads that turn whole, in all layers alike: leave "
+         "{model.rotary.percent} and {model.rotary.window_base} out");
   if (scores.growth_every > 0 && m.latent.on)
     fail(Kind::usage,
          "model: {model.scores.growth_every} is of layers without rotary positions, which latent attention "

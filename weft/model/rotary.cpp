@@ -74,7 +74,15 @@ std::vector<double> frequencies(const RotaryConfig& rotary, std::int64_t channel
 /// Those that samples have, which may be far fewer than the model knows.
 std::int64_t places(const ModelConfig& config) { return std::max(config.sequence, config.decoder_sequence); }
 
-Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& device) {
+double growth_at(const ScoresConfig& scores, std::int64_t place) {
+  const std::int64_t first = scores.growth_of == QueryGrowth::still ? 1 : 0;
+  return 1 + scores.growth * std::log(1 + double((place + first) / scores.growth_every));
+}
+
+enum class Grows : std::uint8_t { no, yes };
+
+Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& device,
+                 Grows grows = Grows::no) {
   if (!turns_channels(config)) return {};
   const std::int64_t channels = turned_channels(config);
   const std::vector<double> frequency = frequencies(rotary, channels, config.sequence);
@@ -82,12 +90,14 @@ Tensor angles_of(const ModelConfig& config, const RotaryConfig& rotary, Device& 
   const std::int64_t positions = places(config);
   std::vector<float> angles;
   angles.reserve(std::size_t(positions) * std::size_t(channels));
-  for (std::int64_t at = 0; at < positions; ++at)
+  for (std::int64_t at = 0; at < positions; ++at) {
+    const double size = concentration * (grows == Grows::yes ? growth_at(config.scores, at) : 1);
     for (const double f : frequency) {
       const double angle = float(float(at) * float(f));
-      angles.push_back(float(std::cos(angle) * concentration));
-      angles.push_back(float(std::sin(angle) * concentration));
+      angles.push_back(float(std::cos(angle) * size));
+      angles.push_back(float(std::sin(angle) * size));
     }
+  }
   return from_host(device, {positions, channels / 2, 2}, angles, Use::weights);
 }
 
@@ -120,13 +130,15 @@ Tensor rotary_angles_of_window(const ModelConfig& config, Device& device) {
   return angles_of(config, rotary, device);
 }
 
+Tensor growing_angles(const ModelConfig& config, Device& device) {
+  return angles_of(config, config.rotary, device, Grows::yes);
+}
+
 Tensor growth_of_queries(const ModelConfig& config, Device& device) {
-  const ScoresConfig& scores = config.scores;
-  if (scores.growth_every == 0) return {};
+  if (config.scores.growth_every == 0) return {};
   std::vector<float> turns;
   for (std::int64_t at = 0; at < places(config); ++at) {
-    const std::int64_t times = (at + 1) / scores.growth_every;
-    const auto factor = float(1 + scores.growth * std::log(1 + double(times)));
+    const auto factor = float(growth_at(config.scores, at));
     for (std::int64_t pair = 0; pair < config.channels / 2; ++pair) turns.insert(turns.end(), {factor, 0});
   }
   return from_host(device, {places(config), config.channels / 2, 2}, turns, Use::weights);

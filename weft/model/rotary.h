@@ -14,6 +14,8 @@ Tensor rotary_angles_of_window(const ModelConfig& config, Device& device);
 
 /// What makes queries grow with their places, as angles that turn nothing; empty where they do not.
 Tensor growth_of_queries(const ModelConfig& config, Device& device);
+/// Rotary angles of queries that grow.
+Tensor growing_angles(const ModelConfig& config, Device& device);
 
 /// How much larger turned queries and keys become, each, where angles are stretched.
 double growth_of_scores(const RotaryConfig& rotary);

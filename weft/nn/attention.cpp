@@ -139,11 +139,9 @@ void SelfAttention::norm_heads_backward(const Saved& saved, const Attended& dqkv
 }
 
 void SelfAttention::turn(const Pass& pass, const Attended& heads, Turn turn) const {
-  if (shape_.growth) ops::rope_in_place(heads.q, rope_args(pass, shape_, shape_.growth, turn));
-  if (!shape_.angles) return;
-  const RopeArgs how = rope_args(pass, shape_, turn);
-  ops::rope_in_place(heads.q, how);
-  ops::rope_in_place(heads.k, how);
+  const Tensor& of_queries = shape_.query_angles ? shape_.query_angles : shape_.angles;
+  if (of_queries) ops::rope_in_place(heads.q, rope_args(pass, shape_, of_queries, turn));
+  if (shape_.angles) ops::rope_in_place(heads.k, rope_args(pass, shape_, turn));
 }
 
 // Gates are cheap to open again, so what they let through is not kept for backward.

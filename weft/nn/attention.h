@@ -25,8 +25,8 @@ struct AttentionShape {
   std::int64_t chunk = 0;  // of places that see each other; 0: all do
   Side side = Side::text;
   Mask mask = Mask::causal;
-  Tensor angles;  // rotary positions; empty without them
-  Tensor growth;  // of queries, as angles that turn nothing; empty where they do not grow
+  Tensor angles;        // rotary positions; empty without them
+  Tensor query_angles;  // where queries grow; empty: they turn as keys do
   Pairing pairing = Pairing::halves;
   ContextParallel context;
   KeyParts parts;                // of key groups, in exact mode

@@ -177,6 +177,9 @@ MODELS = {
     "minimax_m2": (t.MiniMaxM2ForCausalLM, t.MiniMaxM2Config(
         **SMALL, head_dim=8, num_local_experts=EXPERTS, num_experts_per_tok=pick(2, 3), **turned(
             rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.5, 0.25, 1.0))), dict(max_shard_size="30KB")),
+    "ministral3": (t.Ministral3ForCausalLM, t.Ministral3Config(**SMALL, head_dim=8, sliding_window=pick(None, 9), rope_parameters=pick(
+        YARN | dict(original_max_position_embeddings=4, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.7),
+        dict(rope_type="default", rope_theta=500.0, original_max_position_embeddings=5, llama_4_scaling_beta=0.1))), {}),
     "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(**SMALL, num_local_experts=EXPERTS, num_experts_per_tok=2,
                                                       sliding_window=pick(None, 5)), {}),
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(**SMALL, **CHOSEN, shared_expert_intermediate_size=pick(16, 24),

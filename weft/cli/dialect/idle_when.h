@@ -28,8 +28,9 @@ inline bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 inline bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
 inline bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
 inline bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
-inline bool all_turn(const TrainConfig& c) {
-  return turns_channels(c.model) &&
+/// Of layers whose queries would grow.
+inline bool none_still(const TrainConfig& c) {
+  return c.model.scores.growth_of == QueryGrowth::still && turns_channels(c.model) &&
          std::ranges::count(c.model.rotary.skip_layers, 0) == std::ssize(c.model.rotary.skip_layers);
 }
 inline bool no_growth(const TrainConfig& c) { return c.model.scores.growth_every == 0; }

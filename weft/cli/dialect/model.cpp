@@ -96,6 +96,7 @@ Group model() {
           value("attention-chunk", "model.scores.chunk"),
           value("query-growth-every", "model.scores.growth_every"),
           value("query-growth", "model.scores.growth"),
+          value("query-growth-of", "model.scores.growth_of"),
           pick("softmax-type", Arity::one,
                {{.word = "vanilla", .path = "model.sink", .value = "none"},
                 {.word = "off-by-one", .path = "model.sink", .value = "zero"},

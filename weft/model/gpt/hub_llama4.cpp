@@ -94,7 +94,8 @@ void read_llama4(ModelConfig& m, HubSettings& s) {
 }
 
 bool is_llama4(const ModelConfig& m) {
-  return m.qk_norm_plain || m.experts.weigh_input || m.scores.chunk > 0 || m.scores.growth_every > 0;
+  return m.qk_norm_plain || m.experts.weigh_input || m.scores.chunk > 0 ||
+         (m.scores.growth_every > 0 && m.scores.growth_of == QueryGrowth::still);
 }
 
 std::string_view no_llama4(const ModelConfig& m) {

@@ -110,6 +110,7 @@ void read_object(ModelConfig& m, GptType type, const HubSettings::Json& object, 
   read_percent(rotary, type, s, rotary.percent);
   rotary.original_positions = s.size_or("original_max_position_embeddings", rotary.original_positions);
   read_scaling(m, type, s);
+  if (type == GptType::ministral3) read_ministral3(m, s);
   // Of a picture's places, which a text has none of.
   for (const char* name : {"mrope_section", "mrope_interleaved"})
     if (remembers(type)) (void)s.find(name);
@@ -131,8 +132,9 @@ void read_angles(ModelConfig& model, GptType type, HubSettings& outer) {
   read_percent(rotary, type, outer, usual_percent(type));
   const HubSettings::Json* scaling = outer.find("rope_parameters");
   if (scaling == nullptr) scaling = outer.find("rope_scaling");
-  const HubSettings::Json usual = stretched_for_gpt_oss();
-  if (scaling == nullptr && type == GptType::gpt_oss) scaling = &usual;
+  const HubSettings::Json usual =
+      type == GptType::ministral3 ? usual_angles_of_ministral3() : stretched_for_gpt_oss();
+  if (scaling == nullptr && (type == GptType::gpt_oss || type == GptType::ministral3)) scaling = &usual;
   if (scaling == nullptr) return;
   read_object(model, type, *scaling, outer.who() + ": rope scaling");
 }

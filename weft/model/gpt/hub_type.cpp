@@ -91,6 +91,7 @@ std::string_view nobody_has(const ModelConfig& m) {
     return "angles that are stretched pair by pair, in a model that is not as Phi-3";
   if (is_beside(m)) return no_beside(m);
   if (is_states(m)) return no_states(m);
+  if (is_ministral3(m)) return no_ministral3(m);
   if (is_llama4(m)) return no_llama4(m);
   if (has_caps(m) && m.norm_places != NormPlaces::around)
     return "caps of scores or logits, without norms around layers";
@@ -167,7 +168,8 @@ GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   const bool elsewhere = m.norm_places != NormPlaces::before;
-  if (reason.empty() && !is_gemma(m) && !elsewhere && !is_llama4(m) && !is_beside(m) && !is_states(m)) {
+  if (reason.empty() && !is_gemma(m) && !elsewhere && !is_ministral3(m) && !is_llama4(m) && !is_beside(m) &&
+      !is_states(m)) {
     reason = m.hybrid.on()          ? no_hybrid(m)
              : m.sink != Sink::none ? no_gpt_oss(m)
              : m.delta.on           ? no_qwen3_next(m)
@@ -179,6 +181,7 @@ GptType plainest(const ModelConfig& m) {
          reason);
   if (is_beside(m)) return type_of_beside(m);
   if (is_states(m)) return type_of_states(m);
+  if (is_ministral3(m)) return GptType::ministral3;
   if (is_llama4(m)) return GptType::llama4_text;
   if (elsewhere) return type_of_norms(m);
   if (is_gemma(m)) return GptType::gemma;

@@ -17,7 +17,7 @@ std::int64_t read_width(HubSettings& s, std::int64_t otherwise) {
 std::int64_t usual_width(GptType type, const HubSettings& s) {
   if (type == GptType::gpt_oss) return 128;
   if (type == GptType::phi3 || type == GptType::mixtral || type == GptType::smollm3 ||
-      type == GptType::starcoder2)
+      type == GptType::starcoder2 || type == GptType::ministral3)
     return 0;
   const bool may_be_null = type == GptType::mistral || (slides_unasked(type) && type != GptType::gpt_oss);
   return may_be_null && s.says("sliding_window") ? 0 : 4096;

@@ -69,6 +69,7 @@ ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   add_biases(out, m, type);
   write_hub_rotary(out, m.rotary);
   write_hub_window(out, m, type);
+  if (type == GptType::ministral3) write_ministral3(out, m);
   write_hub_norms(out, m, type);
   if (remembers(type)) write_hub_delta(out, m);
   if (type == GptType::llama4_text)
