@@ -69,7 +69,7 @@ PAIRS = {
     "relative-attention-num-buckets": (DISTANCES, "8", "16"),
     "relative-attention-max-distance": (DISTANCES | {"relative-attention-num-buckets": "8"}, "6", "12"),
     "multi-latent-attention": (ROPE, True, UNSET), "q-lora-rank": (LATENT, "8", UNSET), "kv-lora-rank": (LATENT, "8", "16"),
-    "qk-head-dim": (LATENT, "8", "16"), "qk-pos-emb-head-dim": (LATENT, "4", "8"), "v-head-dim": (LATENT, "8", "16"),
+    "qk-head-dim": (LATENT, "8", "16"), "qk-pos-emb-head-dim": (LATENT, "4", "8"), "v-head-dim": (LATENT, "8", "16"), "latent-norm-epsilon": (LATENT | {"qk-layernorm": None}, UNSET, "0.1"),
     "experimental-attention-variant": (DELTA | {"experimental-attention-variant": UNSET}, "gdn", UNSET), "attention-output-gate": ({}, True, UNSET),
     "linear-attention-freq": (DELTA, "2", "[1,1]"), "linear-conv-kernel-dim": (DELTA, "4", "2"), "linear-key-head-dim": (DELTA, "8", "4"),
     "linear-value-head-dim": (DELTA, "8", "4"), "linear-num-key-heads": (DELTA, "2", "4"), "linear-num-value-heads": (DELTA, "4", "8"),

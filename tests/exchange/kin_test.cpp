@@ -187,6 +187,24 @@ TEST(HubKin, what_no_ministral_has_is_named) {
             grow + "by another length than angles are stretched from");
 }
 
+// GLM-4.7-Flash, whose norms of latents have another epsilon than the others.
+TEST(HubKin, a_glm_with_latent_attention_is_a_deepseek) {
+  const ModelConfig model = model_of("glm4_moe_lite");
+  EXPECT_EQ(model.norm_epsilon, 1e-5);
+  EXPECT_EQ(model.latent.norm_epsilon, 1e-6);
+  EXPECT_EQ(type_for(model), "deepseek_v3");
+  EXPECT_EQ(model_of("deepseek_v3").latent.norm_epsilon, 0);
+  EXPECT_EQ(model_with("glm4_moe_lite", json::object(), {"mlp_layer_types", "routed_scaling_factor"})
+                .experts.router.scaling,
+            1.8);
+  EXPECT_EQ(model_with("glm4_moe_lite", json::object(), {"mlp_layer_types"}).experts.layers,
+            (std::vector{0, 1}));
+  EXPECT_EQ(said("glm4_moe_lite", {{"mlp_layer_types", {"dense"}}}),
+            "c: \"mlp_layer_types\" is [\"dense\"], expected a list of 2 words");
+  EXPECT_EQ(said("glm4_moe_lite", {{"mlp_layer_types", {"dense", "wide"}}}),
+            "c: \"mlp_layer_types\" is [\"dense\",\"wide\"], weft knows dense and sparse");
+}
+
 // Its config.json says so, and its tensors are called as DeepSeek's.
 TEST(HubKin, kimi_is_a_deepseek_under_another_name) {
   const ModelConfig kimi = model_with("deepseek_v3", {{"model_type", "kimi_k2"}});

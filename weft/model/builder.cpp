@@ -41,9 +41,10 @@ Parameter Builder::shared(const std::string& name) const {
   return whole_parameter(full, shape, init);
 }
 
-Norm Builder::norm(const std::string& name) const {
-  Communicator* sequence = tp_.sequence_cut() ? &tp_.circle : nullptr;
-  return norm_of(name, {.sums = sums_, .sequence = sequence, .context = token_cut()});
+Norm Builder::norm(const std::string& name) const { return norm_of(name, rows_of_norm()); }
+
+NormRows Builder::rows_of_norm() const {
+  return {.sums = sums_, .sequence = tp_.sequence_cut() ? &tp_.circle : nullptr, .context = token_cut()};
 }
 
 Norm Builder::norm_of(const std::string& name, const NormRows& rows) const {

@@ -87,6 +87,8 @@ class Builder {
   Norm norm_of(const std::string& name, const NormRows& rows) const;
   Norm norm_of(const std::string& name, const NormRows& rows, const NormArgs& how) const;
   NormArgs usual_norm() const;
+  NormRows rows_of_norm() const;
+  Norm latent_norm(const std::string& name) const;
   /// Of each head, with gains or without.
   Norm head_norm(const std::string& name, const NormRows& rows) const;
   Parameter rows_of(const std::string& name, const Along& cut) const;

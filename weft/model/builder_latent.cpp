@@ -15,11 +15,17 @@ WholeLinear Builder::whole(const std::string& name) const {
   return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut()), tp_};
 }
 
+Norm Builder::latent_norm(const std::string& name) const {
+  NormArgs how = usual_norm();
+  if (config_.latent.norm_epsilon > 0) how.epsilon = float(config_.latent.norm_epsilon);
+  return norm_of(name, rows_of_norm(), how);
+}
+
 std::unique_ptr<Inner> Builder::latent_attention(const std::string& name, int layer, const Looks& looks) {
   const auto path = [&](const std::string& of, bool latent) -> LatentAttention::Path {
     if (!latent) return {{}, {}, column(of, BiasAdded::by_product)};
     std::optional<Norm> between;
-    if (config_.qk_norm) between = norm(of + "_norm");
+    if (config_.qk_norm) between = latent_norm(of + "_norm");
     return {whole(of + "_down"), std::move(between), column(of + "_up", BiasAdded::by_product)};
   };
   const std::int64_t leaves = sums_.key_parts(config_.heads, 1);

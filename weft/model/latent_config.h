@@ -18,6 +18,7 @@ struct LatentConfig {
   std::int64_t plain_channels = 128;  // of a head's queries and keys, that do not turn
   std::int64_t turned_channels = 64;  // and that do
   std::int64_t value_channels = 128;
+  double norm_epsilon = 0.0;  // of norms of latents; 0: that of the others
 };
 
 template <class Visitor>
@@ -34,6 +35,9 @@ void describe(Visitor& v, LatentConfig& c) {
     legal::size);
   v("value_channels", c.value_channels, OnResume::model, "latent attention: channels of a head's values",
     legal::size);
+  v("norm_epsilon", c.norm_epsilon, OnResume::model,
+    "latent attention: added to the mean square in norms of latents (0: as in other norms)",
+    legal::not_negative);
 }
 
 }  // namespace weft

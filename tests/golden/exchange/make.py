@@ -223,6 +223,9 @@ MODELS = {
         position_embedding_type="rope", layer_types=[STATE, STATE, ATTENTION], tie_word_embeddings=True, **turned(rope_type="default", rope_theta=500.0)),
         dict(dtype=torch.bfloat16)),
     "deepseek_v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), {}),
+    "glm4_moe_lite": (t.Glm4MoeLiteForCausalLM, t.Glm4MoeLiteConfig(
+        **{**SMALL, "num_key_value_heads": HEADS}, **{name: DEEPSEEK[name] for name in DEEPSEEK if name not in ("first_k_dense_replace", "rope_scaling", "num_nextn_predict_layers")},
+        mlp_layer_types=(["dense"] + ["sparse"] * (LAYERS - 1) if LAYERS > 1 else ["sparse"]), **turned(rope_type="default", rope_theta=500.0)), dict(dtype=torch.bfloat16)),
     "deepseek_v3_coded": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK), dict(coded=True)),
     "deepseek_v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config(**{**SMALL, "num_key_value_heads": HEADS}, **DEEPSEEK2), {}),
     "bert": (t.BertForPreTraining, t.BertConfig(**ENCODER), {}),

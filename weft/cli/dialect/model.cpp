@@ -25,6 +25,7 @@ Group model() {
           value("qk-head-dim", "model.latent.plain_channels"),
           value("qk-pos-emb-head-dim", "model.latent.turned_channels"),
           value("v-head-dim", "model.latent.value_channels"),
+          value("latent-norm-epsilon", "model.latent.norm_epsilon"),
           value("mtp-num-layers", "model.ahead.depths"),
           on("mtp-use-repeated-layer", {{.path = "model.ahead.repeated", .value = "true"}}),
           value("mtp-loss-scaling-factor", "model.ahead.factor"),

@@ -23,6 +23,25 @@ std::int64_t experts_in(GptType type, HubSettings& s) {
                                                               : s.size(usual, most_experts);
 }
 
+/// Layers without experts that stand first, where nothing is said of them.
+std::int64_t usual_dense(GptType type) {
+  if (type == GptType::glm4_moe || type == GptType::glm4_moe_lite) return 1;
+  return is_deepseek_v3(type) ? 3 : 0;
+}
+
+/// A list of words counts more than a number.
+void read_words_of_layers(ModelConfig& m, HubSettings& s) {
+  const HubSettings::Json* words = s.find("mlp_layer_types");
+  if (words == nullptr) return;
+  if (!words->is_array() || std::ssize(*words) != m.layers)
+    s.refuse("mlp_layer_types", text("expected a list of ", m.layers, " words"));
+  for (std::size_t layer = 0; layer < words->size(); ++layer) {
+    const HubSettings::Json& word = (*words)[layer];
+    if (word != "dense" && word != "sparse") s.refuse("mlp_layer_types", "weft knows dense and sparse");
+    m.experts.layers[layer] = word == "sparse";
+  }
+}
+
 // Layers that have none: Qwen names them and says how often others come, DeepSeek's stand first.
 void read_layers(ModelConfig& m, GptType type, HubSettings& s) {
   m.experts.layers.assign(std::size_t(m.layers), 1);
@@ -36,12 +55,16 @@ void read_layers(ModelConfig& m, GptType type, HubSettings& s) {
         if (one.get<std::uint64_t>() < std::uint64_t(m.layers)) m.experts.layers[one.get<std::size_t>()] = 0;
       }
   }
-  if (says_as_deepseek(type)) {
-    s.must_be("moe_layer_freq", 1);
-    const std::int64_t usual = is_deepseek_v3(type) ? 3 : type == GptType::glm4_moe ? 1 : 0;
-    const std::int64_t dense = s.whole("first_k_dense_replace", usual, HubSettings::most_layers);
-    for (int layer = 0; layer < m.layers && layer < dense; ++layer) m.experts.layers[std::size_t(layer)] = 0;
-  }
+  if (!says_as_deepseek(type)) return;
+  s.must_be("moe_layer_freq", 1);
+  const std::int64_t dense = s.whole("first_k_dense_replace", usual_dense(type), HubSettings::most_layers);
+  for (int layer = 0; layer < m.layers && layer < dense; ++layer) m.experts.layers[std::size_t(layer)] = 0;
+  if (type == GptType::glm4_moe_lite) read_words_of_layers(m, s);
+}
+
+double usual_scaling(GptType type) {
+  if (type == GptType::glm4_moe_lite) return 1.8;
+  return is_deepseek_v3(type) ? 2.5 : 1;
 }
 
 /// What it says beside is of layers that it has not.
@@ -61,7 +84,7 @@ void read_sigmoid_router(RouterConfig& router, GptType type, HubSettings& s) {
   router.score = RouterScore::sigmoid;
   router.expert_bias = true;
   if (type == GptType::minimax_m2) return read_minimax(router, s);
-  router.scaling = s.positive("routed_scaling_factor", is_deepseek_v3(type) ? 2.5 : 1);
+  router.scaling = s.positive("routed_scaling_factor", usual_scaling(type));
   s.must_be("scoring_func", "sigmoid");
   s.must_be("topk_method", "noaux_tc");
   check_hub_weights(router, s);
@@ -180,9 +203,7 @@ void read_hub_latent(ModelConfig& m, HubSettings& s) {
   s.must_be("qk_head_dim", m.latent.plain_channels + m.latent.turned_channels);
   s.must_be("head_dim", m.latent.turned_channels);
   s.must_be("rope_interleave", true);
-  // transformers gives the norms of latents an epsilon of their own.
-  if (m.norm_epsilon != 1e-6)
-    s.refuse("rms_norm_eps", "weft can only compute 1e-6 here, which norms of latents have");
+  if (m.norm_epsilon != epsilon_of_latents) m.latent.norm_epsilon = epsilon_of_latents;
 }
 
 }  // namespace weft

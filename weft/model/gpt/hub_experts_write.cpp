@@ -44,7 +44,8 @@ std::string_view no_softmax_experts(const ModelConfig& m, GptType type) {
 std::string_view no_deepseek(const ModelConfig& m, GptType type) {
   const ExpertsConfig& x = m.experts;
   if (!m.qk_norm) return "latents without norms";
-  if (m.norm_epsilon != 1e-6) return "norms of latents with an epsilon other than 1e-6";
+  const double of_latents = m.latent.norm_epsilon > 0 ? m.latent.norm_epsilon : m.norm_epsilon;
+  if (of_latents != epsilon_of_latents) return "norms of latents with an epsilon other than 1e-6";
   if (m.qk_norm_whole) return "latents with norms of whole queries";
   if (x.count == 0) return "";
   const bool third = type == GptType::deepseek_v3;

@@ -54,9 +54,10 @@ enum class GptType : std::uint8_t {
   nemotron_h,
   deepseek_v3,
   deepseek_v2,
-  kimi_k2
+  kimi_k2,
+  glm4_moe_lite
 };
-inline constexpr std::array<std::string_view, 47> gpt_types{"gpt2",
+inline constexpr std::array<std::string_view, 48> gpt_types{"gpt2",
                                                             "gpt_neox",
                                                             "gptj",
                                                             "phi",
@@ -102,7 +103,8 @@ inline constexpr std::array<std::string_view, 47> gpt_types{"gpt2",
                                                             "nemotron_h",
                                                             "deepseek_v3",
                                                             "deepseek_v2",
-                                                            "kimi_k2"};
+                                                            "kimi_k2",
+                                                            "glm4_moe_lite"};
 /// What transformers calls a type's class, and what goes without saying there.
 struct GptWays {
   std::string_view class_name;
@@ -156,7 +158,8 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {"NemotronHForCausalLM"},
      {"DeepseekV3ForCausalLM"},
      {"DeepseekV2ForCausalLM"},
-     {"DeepseekV3ForCausalLM"}}};
+     {"DeepseekV3ForCausalLM"},
+     {.class_name = "Glm4MoeLiteForCausalLM", .epsilon = 1e-5}}};
 constexpr const GptWays& ways_of(GptType type) { return gpt_ways[std::size_t(type)]; }
 /// Norms are layer norms; attention and MLPs may read the same.
 constexpr bool has_layer_norms(GptType type) {
@@ -182,9 +185,9 @@ constexpr bool says_as_mixtral(GptType type) {
 constexpr bool names_as_mixtral(GptType type) {
   return type == GptType::mixtral || type == GptType::minimax_m2;
 }
-/// Kimi K2 is one under another name.
+/// Kimi K2 and GLM-4.7-Flash are one under other names.
 constexpr bool is_deepseek_v3(GptType type) {
-  return type == GptType::deepseek_v3 || type == GptType::kimi_k2;
+  return type == GptType::deepseek_v3 || type == GptType::kimi_k2 || type == GptType::glm4_moe_lite;
 }
 /// A sigmoid of each logit, and a bias that only chooses.
 constexpr bool chooses_by_sigmoids(GptType type) {
@@ -255,6 +258,8 @@ constexpr bool turns_where_it_slides(GptType type) {
 constexpr bool says_as_deepseek(GptType type) {
   return type == GptType::glm4_moe || type == GptType::dots1 || type >= GptType::deepseek_v3;
 }
+/// transformers gives the norms of latents an epsilon of their own.
+inline constexpr double epsilon_of_latents = 1e-6;
 /// Latent attention.
 constexpr bool is_deepseek(GptType type) { return type >= GptType::deepseek_v3; }
 /// The last two: of DeepSeek's further tokens.
