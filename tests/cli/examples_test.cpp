@@ -43,6 +43,8 @@ const std::map<std::string, std::int64_t> published = {
     {"pythia_1.4b", 1'414'647'808},
     {"command_r", 34'980'831'232},
     {"ministral3_8b", 8'489'553'920},
+    // 1,026,408,209,408 and the biases that choose experts.
+    {"kimi_k2", 1'026'408'232'448},
     {"minitron_8b", 8'271'699'968},
     {"minimax_m2", 228'689'764'864},
     {"llama4_scout", 107'769'861'120},

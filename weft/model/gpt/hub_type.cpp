@@ -260,6 +260,7 @@ ModelConfig plain_gpt(ModelConfig m) {
       m.rotary.original_positions = r.original_positions;
     }
   }
+  if (m.latent.norm_epsilon == m.norm_epsilon) m.latent.norm_epsilon = 0;
   if (!skips(m)) m.rotary.skip_layers.clear();
   if (!skips(m) && m.qk_norm_plain) m.qk_norm_turning = true;  // all do
   if (!m.gated) m.gate_limit = m.gate_offset = 0;
