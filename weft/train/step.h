@@ -21,6 +21,8 @@ struct StepReport {
   double grad_norm = 0;
   std::optional<std::int64_t> zeros;
   std::optional<double> params_norm;
+  /// Of attention, where somebody looks; inf where one is no number, -inf where nothing attends.
+  std::optional<double> greatest_score;
   const RoutingTable* routing = nullptr;  // the replica's, until its next step; null without experts
   double loss_scale = 1;
   bool applied = true;      // false: something was not finite, and the weights are what they were
