@@ -75,7 +75,9 @@ TEST(QkClipOfAStep, is_not_made_of_scores_that_are_no_numbers) {
   EXPECT_FALSE(report.applied);
   EXPECT_EQ(*report.greatest_score, std::numeric_limits<double>::infinity());
   layer.replica.each_parameter([&](Parameter& p) {
-    if (p.name == "layers.0.attention.qkv.weight") EXPECT_EQ(numbers(p.value), before);
+    if (p.name == "layers.0.attention.qkv.weight") {
+      EXPECT_EQ(numbers(p.value), before);
+    }
   });
 }
 

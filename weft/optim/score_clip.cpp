@@ -78,8 +78,13 @@ void clip_scores(Weights& weights, const ScoreClip& clip) {
   if (!clip.acts()) return;
   if (Shelf* shelf = weights.shelf()) {
     shelf->begin(Shelf::Walk::update);
-    while (const Shelf::Window* window = shelf->next())
-      scale(weights.blocks()[window->block], window->part, clip);
+    while (const Shelf::Window* window = shelf->next()) {
+      const WeightBlock& block = weights.blocks()[window->block];
+      scale(block, window->part, clip);
+      // What layers read from a file is written by windows, and not read before.
+      if (block.in_file && !block.master_is_values())
+        ops::copy_into(block.value_of(window->part), block.master_of(window->part));
+    }
   } else {
     for (const WeightBlock& block : weights.blocks())
       for (const OwnedPart& own : block.owned) scale(block, own, clip);
