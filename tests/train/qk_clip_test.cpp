@@ -50,7 +50,11 @@ ModelConfig of_latents() {
 }  // namespace
 
 TEST(QkClipOfAStep, brings_the_next_ones_scores_down_to_the_threshold) {
-  for (const ModelConfig& model : {one_layer(tiny_llama()), of_latents()}) {
+  ModelConfig plain_queries = of_latents();
+  plain_queries.latent.query_rank = 0;
+  ModelConfig gated = one_layer(tiny_llama());
+  gated.attention_gate = true;
+  for (const ModelConfig& model : {one_layer(tiny_llama()), of_latents(), plain_queries, gated}) {
     const double free = OneLayer(model).greatest();
     ASSERT_GT(free, 0.2);
     OneLayer clipped(model, {.on = true, .alpha = 0.3, .threshold = free / 3});
