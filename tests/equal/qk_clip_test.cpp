@@ -20,6 +20,8 @@ std::vector<Cut> clip_cuts() {
           {{.pp = 2, .dp = 1, .schedule = "zb-h1"}},
           {{.dp = 4, .zero = 1, .bucket_elements = 700}},
           {{.dp = 2, .zero = 2}},
+          {{.dp = 4, .zero = 3, .shard_groups = 2}},
+          {{.dp = 4, .zero = 3, .near_ranks = 2}},
           {{.tp = 2, .pp = 2, .cp = 2, .dp = 2, .sequence = true}, 1},
           {{.tp = 2, .cp = 2, .dp = 2, .sequence = true, .zero = 3}, 1}};
 }
@@ -123,6 +125,6 @@ TEST(QkClip, is_the_same_under_every_rule_whether_states_are_cut_or_not) {
 
 TEST(QkClip, holds_what_the_counting_device_counts) {
   for (const char* name : clipped_models)
-    for (const Cut& cut : {clip_cuts()[2], clip_cuts()[3], clip_cuts()[9]})
+    for (const Cut& cut : {clip_cuts()[2], clip_cuts()[3], clip_cuts()[11]})
       EXPECT_EQ(memory_difference(clipped_shape(name, 4), clipping(cut)), "") << name_of(cut);
 }

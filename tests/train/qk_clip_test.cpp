@@ -77,6 +77,7 @@ TEST(QkClipOfAStep, is_not_made_of_scores_that_are_no_numbers) {
   });
   const StepReport report = layer.step();
   EXPECT_FALSE(report.applied);
+  EXPECT_FALSE(report.scores_finite);
   EXPECT_EQ(*report.greatest_score, std::numeric_limits<double>::infinity());
   layer.replica.each_parameter([&](Parameter& p) {
     if (p.name == "layers.0.attention.qkv.weight") {

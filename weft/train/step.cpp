@@ -165,10 +165,10 @@ void Replica::look(StepNumbers& numbers, const StepOrder& order, StepReport& rep
   const bool finite = std::ranges::all_of(report.losses, [](double loss) { return std::isfinite(loss); });
   report.loss_finite = finite && !order.fault;
   report.grad_norm = norm_of(numbers.read_squares(), weights_, looks_at()) / report.loss_scale;
-  report.applied = report.loss_finite && std::isfinite(report.grad_norm);
-  // No factor follows from a score that is no number; it need not have come to the loss.
-  if (config_.optimizer.qk_clip.on && std::isinf(*report.greatest_score) && *report.greatest_score > 0)
-    report.applied = false;
+  // No factor follows from a score that is no number.
+  report.scores_finite =
+      !config_.optimizer.qk_clip.on || !std::isinf(*report.greatest_score) || *report.greatest_score < 0;
+  report.applied = report.loss_finite && std::isfinite(report.grad_norm) && report.scores_finite;
   if (order.count_zeros) report.zeros = std::int64_t(sum_of(numbers.read_zeros()));
 }
 

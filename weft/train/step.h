@@ -27,6 +27,8 @@ struct StepReport {
   double loss_scale = 1;
   bool applied = true;      // false: something was not finite, and the weights are what they were
   bool loss_finite = true;  // the losses themselves were numbers
+  /// So were all scores, where weights follow them: one that is none comes to the gradient, as a rule.
+  bool scores_finite = true;
   bool too_large = false;   // a loss that the order did not want to see at once: nothing was updated
   bool as_expected = true;  // false: not what the order expected, so nothing was updated
   std::optional<RerunDifferences> differs;  // from a computation before; none where there was none
