@@ -1,7 +1,10 @@
 // Attention: every mask, head grouping, length, bias and dropout; forward, backward and merged parts.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "tests/backend/attention_operands.h"
+#include "weft/tensor/host.h"
 
 namespace weft::conformance {
 namespace {
@@ -98,7 +101,8 @@ AttentionOperands operands(Desk& desk, const Case& c, Dtype dtype) {
 }
 
 AttentionOut blank_out(Desk& desk, const Case& c, Dtype dtype) {
-  return {desk.blank({c.sq, c.b, c.g, c.r, c.value()}, dtype), desk.blank({c.b, c.g * c.r, c.sq})};
+  return {desk.blank({c.sq, c.b, c.g, c.r, c.value()}, dtype), desk.blank({c.b, c.g * c.r, c.sq}),
+          desk.blank({c.b, c.g * c.r, c.sq})};
 }
 
 /// Half types round probabilities too, which the oracle does not.
@@ -113,6 +117,7 @@ void forward(Desk& desk, const Case& c, Dtype dtype) {
   desk.kernels().attention(out, o.in, o.how);
   desk.result("o", out.o, within(c, dtype));
   desk.result("lse", out.lse, {1e-5, 1e-5});
+  desk.result("greatest", out.greatest, {1e-5, 1e-5});
 }
 
 void backward(Desk& desk, const Case& c, Dtype dtype, bool accumulate) {
@@ -197,6 +202,37 @@ TEST_P(Conformance, merges_what_no_key_gives) {
         desk.result("o", out.o, within(c, dtype));
         desk.result("lse", out.lse, {1e-5, 1e-5});
       });
+}
+
+// Scores that are no numbers, and such as grow beyond all numbers, where they are seen and where not.
+TEST_P(Conformance, tells_the_greatest_scores_and_of_scores_that_are_none) {
+  for (const Dtype dtype : floats)
+    for (const bool causal : {false, true})
+      same([&](Desk& desk) {
+        const Case c{.name = "", .sq = 70, .sk = 70, .b = 1, .g = 1, .d = 64};
+        std::vector<double> keys(std::size_t(c.sk * c.d), 0.5);
+        keys[std::size_t(40 * c.d)] = std::numeric_limits<double>::quiet_NaN();
+        const Attended in{desk.normal({c.sq, 1, 1, 1, c.d}, dtype),
+                          desk.holding({c.sk, 1, 1, c.d}, dtype, keys),
+                          desk.normal({c.sk, 1, 1, c.d}, dtype)};
+        const AttentionOut out = blank_out(desk, c, dtype);
+        desk.kernels().attention(out, in, {.scale = 0.3F, .mask = causal ? Mask::causal : Mask::none});
+        // An infinite number is as near to every other as is allowed.
+        std::vector<double> told = numbers(out.greatest);
+        for (double& x : told) x = std::isnan(x) ? -1000 : std::isinf(x) ? 1000 : x;
+        desk.result("greatest", desk.holding({c.sq}, Dtype::f32, told), {1e-5, 1e-5});
+      });
+}
+
+TEST_P(Conformance, raises_what_is_greatest_of_all_rows) {
+  for (const std::int64_t s : {0, 1, 37, 700})
+    same_however_it_lies([&](Desk& desk) {
+      const Tensor rows = desk.normal({3, 5, s});
+      const Tensor greatest =
+          desk.holding({5}, Dtype::f32, {-std::numeric_limits<double>::infinity(), -9, 0, 9, 0.5});
+      desk.kernels().raise_greatest(greatest, rows);
+      desk.result("greatest", greatest, {});
+    });
 }
 
 TEST_P(Conformance, gives_derivatives_of_sinks) {

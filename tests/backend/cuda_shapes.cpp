@@ -119,7 +119,7 @@ Tolerance within(const Case& c, Dtype dtype, std::int64_t sums) {
 
 AttentionOut attended(Desk& desk, const Case& c, const AttentionOperands& o, Dtype dtype) {
   const AttentionOut out{desk.blank({c.sq, c.b, c.g, c.r, c.value()}, c.in_parts ? Dtype::f32 : dtype),
-                         desk.blank({c.b, c.g * c.r, c.sq})};
+                         desk.blank({c.b, c.g * c.r, c.sq}), desk.blank({c.b, c.g * c.r, c.sq})};
   desk.kernels().attention(out, o.in, o.how);
   return out;
 }
@@ -128,6 +128,7 @@ void forward(Desk& desk, const Case& c, Dtype dtype) {
   const AttentionOut out = attended(desk, c, operands(desk, c, dtype), dtype);
   desk.result("o", out.o, within(c, dtype, 1));
   desk.result("lse", out.lse, {1e-5, 2e-5});
+  desk.result("greatest", out.greatest, {1e-5, 2e-5});
 }
 
 void backward(Desk& desk, const Case& c, Dtype dtype) {

@@ -156,6 +156,20 @@ TEST(StepsOnTheGpu, products_in_eight_bits_are_those_of_the_processor) {
     }
 }
 
+// A query a warp in f32, and by tiles: heads of 64 channels, and latent ones.
+TEST(StepsOnTheGpu, weights_follow_the_greatest_scores_as_on_the_processor) {
+  for (const char* name : {"llama", "latent"})
+    for (const Precision precision : {Precision::f32, Precision::bf16}) {
+      SCOPED_TRACE(text(name, " ", int(precision)));
+      ModelConfig config = shape_of(name, 2);
+      config.precision = precision;
+      Cut cut{{.cp = 2, .dp = 1}, 4};
+      cut.optimizer.qk_clip = {.on = true, .threshold = 0.02};
+      constexpr Rounding halves{.loss = 1e-2, .norm = 5e-2};
+      expect_the_processors(config, cut, precision == Precision::f32 ? rounding : halves);
+    }
+}
+
 TEST(StepsOnTheGpu, every_optimizer_steps_as_on_the_processor) {
   for (const OptimizerKind kind :
        {OptimizerKind::sgd, OptimizerKind::muon, OptimizerKind::lion, OptimizerKind::lamb,

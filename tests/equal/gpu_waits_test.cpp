@@ -19,11 +19,12 @@ std::uint64_t waited() { return emulated::meter().host_waits; }
 
 /// Most of three steps, as late as may be: nothing is done before somebody waits for it.
 int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = OptimizerKind::adam,
-                    StepTimers* timers = nullptr) {
+                    StepTimers* timers = nullptr, QkClipConfig clip = {}) {
   emulated::set_pace(emulated::lazy);
   Cut cut{{.dp = 1}, 8 / microbatches};
   cut.steps = 3;
   cut.optimizer.kind = optimizer;
+  cut.optimizer.qk_clip = clip;
   cut.open = fast_gpu;
   cut.waited = waited;
   cut.timers = timers;
@@ -34,6 +35,14 @@ int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = Optimiz
 TEST(AStepOnTheGpu, waits_once) {
   for (const char* family : {"gpt2", "llama", "latent", "bert", "t5"})
     EXPECT_EQ(waits_of_a_step(shape_of(family, layers)), 1) << family;
+}
+
+// Greatest scores come with what is waited for anyway, and what follows from them is asked for.
+TEST(AStepOnTheGpu, waits_once_where_weights_follow_the_greatest_scores) {
+  for (const double threshold : {1e-3, 1e3})
+    EXPECT_EQ(waits_of_a_step(shape_of("llama", layers), OptimizerKind::adam, nullptr,
+                              {.on = true, .threshold = threshold}),
+              1);
 }
 
 // A GPU that nobody waits for does nothing until the step's end, when the optimizer wants to know whether all

@@ -257,6 +257,7 @@ Curve trained(Rank& rank, const Cut& cut) {
     const StepReport report = rank.step(step);
     for (const double loss : report.losses) curve.losses.push_back(loss);
     curve.norms.push_back(report.grad_norm);
+    if (report.greatest_score) curve.greatest_scores.push_back(*report.greatest_score);
     curve.skipped += report.applied ? 0 : 1;
   }
   curve.evaluations = rank.evaluate();

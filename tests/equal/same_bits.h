@@ -12,6 +12,7 @@ namespace weft::testing {
 inline void expect_same_bits(const Curve& a, const Curve& b, const std::string& what) {
   EXPECT_EQ(a.losses, b.losses) << what;
   EXPECT_EQ(a.norms, b.norms) << what;
+  EXPECT_EQ(a.greatest_scores, b.greatest_scores) << what;
   EXPECT_EQ(a.evaluations, b.evaluations) << what;
   EXPECT_TRUE(a.copies_agree) << what;
 }

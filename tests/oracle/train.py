@@ -190,7 +190,7 @@ def renamed(weights, shape):
     return out
 
 
-def by_weft(weft, folder, shape):
+def by_weft(weft, folder, shape, *more):
     """Losses and norms, the samples of the run, and the weights after it as transformers names them."""
     flags = ["--load", folder / "model", "--finetune", "--use-checkpoint-args", "--data-path", folder / "text", "--split", "1,0,0", "--seq-length",
              shape["sequence"], "--micro-batch-size", MICRO, "--global-batch-size", GLOBAL, "--train-iters", STEPS, "--lr", RATE, "--min-lr", RATE,
@@ -201,7 +201,7 @@ def by_weft(weft, folder, shape):
         flags += ["--moe-aux-loss-coeff", shape["balance"], "--moe-z-loss-coeff", shape["z"]]
     if shape["kind"] in BY_TRANSFORMERS_ALONE and shape.get("experts"):
         flags += ["--moe-router-bias-update-rate", 0]  # nobody else moves it
-    run(weft, "train", "gpt", *flags, "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save", folder / "saved", "--save-interval", STEPS)
+    run(weft, "train", "gpt", *flags, *more, "--log-interval", 1, "--log-jsonl", folder / "log.jsonl", "--save", folder / "saved", "--save-interval", STEPS)
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     samples = run(weft, "data", "sample", "--index", 0, "--count", STEPS * GLOBAL, "--json", *flags)
     run(weft, "checkpoint", "convert", "--dtype", "f32", folder / "saved", folder / "after")

@@ -83,6 +83,7 @@ TEST(Line, has_its_optional_parts_in_megatrons_places) {
   step.teraflops = 0.25;
   step.zeros = 7;
   step.params_norm = 99.5;
+  step.greatest_score = 12.25;
   step.consumed_tokens = 640;
   step.sequence_length = 64;
   const std::string line = iteration_line(step, "t");
@@ -91,9 +92,12 @@ TEST(Line, has_its_optional_parts_in_megatrons_places) {
       << line;
   EXPECT_NE(line.find("123.5 | throughput per GPU (TFLOP/s/GPU): 0.2 | learning"), std::string::npos) << line;
   EXPECT_NE(
-      line.find("grad norm: 1.250 | num zeros: 7 | params norm: 99.500 | curriculum seqlen:    64 | number"),
+      line.find(
+          "grad norm: 1.250 | num zeros: 7 | params norm: 99.500 | max attention logit: 12.250 | curriculum "
+          "seqlen:    64 | number"),
       std::string::npos)
       << line;
+  EXPECT_NE(json_line(step).find("\"max_attention_logit\":12.25,"), std::string::npos);
 }
 
 TEST(Line, is_megatron_deepspeeds_to_the_character) {

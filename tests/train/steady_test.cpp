@@ -199,7 +199,8 @@ TEST(SteadyStep, of_every_optimizer_asks_for_no_memory) {
       {.kind = OptimizerKind::zerooneadam,
        .zeroone = {.freeze = 2, .variance_steps = 1, .local_steps = 1, .most_local = 2}},
       {.kind = OptimizerKind::onebitlamb, .onebit = {.freeze = 2}},
-      {.any_moment_type = true, .first_moment = MomentType::fp8, .second_moment = MomentType::bf16}};
+      {.any_moment_type = true, .first_moment = MomentType::fp8, .second_moment = MomentType::bf16},
+      {.qk_clip = {.on = true, .threshold = 1e-3}}};
   for (const OptimizerConfig& optimizer : all) {
     const Allocations asked = asked_by_steps_3_to_6(tiny_gpt2(), optimizer);
     EXPECT_EQ(asked.heap, 0) << words(optimizer.kind)[std::size_t(optimizer.kind)];

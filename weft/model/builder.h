@@ -124,7 +124,10 @@ class Builder {
   int neighbour() const { return tp_.rank() % sharers(); }
   void share_group(Parameter& parameter) const;
   KeyRows key_rows() const;
-  ColumnLinear qkv(const std::string& name) const;
+  ColumnLinear qkv(const std::string& name, int layer) const;
+  /// Says which rows of a matrix make queries and keys, in layers whose scores anybody looks at.
+  void tell_scores(ColumnLinear& of, const ScoreRows& rows) const;
+  ScoreRows scores_of_group(int layer) const;
   /// Of a product: its scales are called after it.
   Fp8 fp8_of(const std::string& product) const;
   static void cut_in_halves(Parameter& parameter, const Along& cut);

@@ -102,7 +102,26 @@ KeyRows Builder::key_rows() const {
           .counted = {neighbour() * share, share}};
 }
 
-ColumnLinear Builder::qkv(const std::string& name) const {
+void Builder::tell_scores(ColumnLinear& of, const ScoreRows& rows) const {
+  if (rows.layer >= config_.layers) return;
+  of.each_parameter([&](Parameter& parameter) {
+    if (parameter.shape.rank() == 2) parameter.scores = rows;
+  });
+}
+
+// Gates that heads may have lie between queries and keys. Of a group that ranks share all its heads count.
+ScoreRows Builder::scores_of_group(int layer) const {
+  const std::int64_t d = config_.channels, of_a_query = config_.attention_gate ? 2 : 1,
+                     per_group = exact(config_.heads, config_.groups), here = per_group / sharers(),
+                     groups = std::max(config_.groups / tp_.size(), 1);
+  return {.layer = layer,
+          .first_head = tp_.rank() / sharers() * groups * per_group,
+          .heads = per_group,
+          .unit = (of_a_query * here + 2) * d,
+          .parts = {{{0, here * d, ScoreRows::Of::query}, {of_a_query * here * d, d, ScoreRows::Of::key}}}};
+}
+
+ColumnLinear Builder::qkv(const std::string& name, int layer) const {
   const bool shared = sharers() > 1;
   const Along cut = shared ? Along{Axis::tp} : tensor_ranks();
   Parameter weight = rows_of(name + ".weight", cut);
@@ -114,8 +133,11 @@ ColumnLinear Builder::qkv(const std::string& name) const {
   if (list_.has(name + ".bias")) bias = rows_of(name + ".bias", cut);
   if (shared) share_group(weight);
   if (shared && bias) share_group(*bias);
-  return {Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut(), key_rows()),
-          of_products(enters_outside_)};
+  ColumnLinear out(
+      Product(std::move(weight), std::move(bias), BiasAdded::by_product, token_cut(), key_rows()),
+      of_products(enters_outside_));
+  tell_scores(out, scores_of_group(layer));
+  return out;
 }
 
 SelfAttention Builder::attention(const std::string& name, int layer, const Looks& looks) {
@@ -136,7 +158,7 @@ SelfAttention Builder::attention(const std::string& name, int layer, const Looks
   } else if (config_.qk_norm && (turns(layer) || !config_.qk_norm_turning))
     norms.emplace(
         SelfAttention::HeadNorms{head_norm(name + ".q_norm", queries), head_norm(name + ".k_norm", keys)});
-  return {qkv(name + ".qkv"), row(name + ".project"), std::move(norms), attention_shape(layer, looks),
+  return {qkv(name + ".qkv", layer), row(name + ".project"), std::move(norms), attention_shape(layer, looks),
           sinks(name + ".sinks")};
 }
 

@@ -28,10 +28,20 @@ std::unique_ptr<Inner> Builder::latent_attention(const std::string& name, int la
     if (config_.qk_norm) between = latent_norm(of + "_norm");
     return {whole(of + "_down"), std::move(between), column(of + "_up", BiasAdded::by_product)};
   };
+  LatentAttention::Path query = path(name + ".query", config_.latent.query_rank > 0),
+                        key_value = path(name + ".key_value", true);
+  const std::int64_t turned = config_.latent.turned_channels, plain = config_.channels - turned;
+  ScoreRows scores{.layer = layer,
+                   .first_head = tp_.rank() * exact(config_.heads, tp_.size()),
+                   .unit = config_.channels,
+                   .parts = {{{0, plain, ScoreRows::Of::query}, {plain, turned, ScoreRows::Of::alone}}}};
+  tell_scores(query.up, scores);
+  scores.unit = plain + config_.latent.value_channels;
+  scores.parts = {{{0, plain, ScoreRows::Of::key}, {}}};
+  tell_scores(key_value.up, scores);
   const std::int64_t leaves = sums_.key_parts(config_.heads, 1);
   return std::make_unique<LatentAttention>(
-      path(name + ".query", config_.latent.query_rank > 0), path(name + ".key_value", true),
-      row(name + ".project"),
+      std::move(query), std::move(key_value), row(name + ".project"),
       LatentShape{.tp = tp_,
                   .heads = attention_shape(layer, looks),
                   .turned = config_.latent.turned_channels,

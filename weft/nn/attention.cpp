@@ -20,6 +20,17 @@ RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, const Tensor& 
           .turn = turn};
 }
 
+namespace {
+
+/// What is computed again was looked at before.
+Tensor greatest_scores(const Pass& pass, const AttentionShape& shape) {
+  const Tensor& all = pass.place().greatest_scores;
+  if (!all || pass.again() || shape.layer >= all.dim(0)) return {};
+  return all.at(0, shape.layer).slice(0, shape.head0, shape.groups * shape.per_group);
+}
+
+}  // namespace
+
 AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases,
                              const Tensor& sinks) {
   const Tensor& segments = pass.batch().of(shape.side).segments;
@@ -33,6 +44,7 @@ AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, cons
           .bias = biases,
           .bias0 = shape.no_distance,
           .sinks = sinks,
+          .greatest = greatest_scores(pass, shape),
           .dropout = pass.training() ? shape.dropout : 0,
           .at = pass.address(Purpose::dropout_attention, shape.layer),
           .samples = pass.batch().samples,

@@ -22,6 +22,7 @@ AttentionArgs whole_args(const Trade& trade, const Communicator& circle, const A
   args.key_segments = trade.whole_segments(how.key_segments);
   args.bias = traded_rows(how.bias, circle, heads);
   args.sinks = traded_rows(how.sinks, circle, heads);
+  args.greatest = traded_rows(how.greatest, circle, heads);
   return args;
 }
 

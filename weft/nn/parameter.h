@@ -1,7 +1,9 @@
 // A weight, its gradient, and what the rest of the house must know about both.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -101,6 +103,21 @@ struct Neighbours {
   auto operator<=>(const Neighbours&) const = default;
 };
 
+/// Rows of a matrix that make queries and keys: what a step may hold down where scores are too large
+/// (optim/score_clip.h). They lie in units, of a key group or of a head.
+struct ScoreRows {
+  /// alone: of queries whose keys are made of other rows, which stay.
+  enum class Of : std::uint8_t { query, key, alone };
+  struct Part {
+    std::int64_t from = 0, count = 0;  // rows of a unit
+    Of of = Of::query;
+  };
+  int layer = 0;                           // of the whole model
+  std::int64_t first_head = 0, heads = 1;  // of the whole model: the first of this rank's, and of a unit
+  std::int64_t unit = 1;                   // rows
+  std::array<Part, 2> parts;
+};
+
 struct Parameter {
   std::string name;           // of the whole tensor, the same on every rank: "layers.3.mlp.up.weight"
   Shape shape;                // of this rank's part
@@ -114,6 +131,7 @@ struct Parameter {
   /// Of a matrix whose rows are several matrices' in turn (a key group's queries, key and value): rows of
   /// each, of one turn of the whole; empty: one matrix.
   std::vector<std::int64_t> bands;
+  std::optional<ScoreRows> scores;
   int layer = -1;  // of those of its rank, counted through: buckets end where layers end; -1: not said
   int uses = 1;    // gradients that a microbatch adds to it
   int sequences =

@@ -68,6 +68,9 @@ struct StepPlace {
   std::int64_t logits_from = 0, logits_count = 0;
   Encoded* encoded = nullptr;  // and what earlier passes left of the same source; none: every pass by itself
   LossFactors factors;
+  /// Where somebody wants to know: the greatest score of each head in layers that are no further tokens',
+  /// which attention raises. f32 [layers, heads of the whole model]
+  Tensor greatest_scores = {};
 };
 
 /// Told what flows by, where somebody looks for the first number that is not finite.

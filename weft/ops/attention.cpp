@@ -68,6 +68,9 @@ void check(const Door& door, const Attended& in, const AttentionArgs& how) {
   if (how.chunk < 0) door.refuse(Kind::usage, "chunks of ", how.chunk, " keys");
   check_cap(door, how);
   check_dropout(door, in, how);
+  if (how.greatest)
+    door.holds("greatest", how.greatest, Dtype::f32, {in.q.dim(2) * in.q.dim(3)})
+        .contiguous("greatest", how.greatest);
 }
 
 void check_out(const Door& door, const AttentionOut& out, const Attended& in) {
@@ -81,8 +84,23 @@ std::int64_t mask_bytes(const AttentionArgs& how) {
 
 void attend(const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
   count::attention(in, how, count::attention_products,
-                   count::traffic(in.q, in.k, in.v, out.o, out.lse) + mask_bytes(how));
+                   count::traffic(in.q, in.k, in.v, out.o, out.lse, out.greatest) + mask_bytes(how));
   in.q.device().kernels().attention(out, in, how);
+}
+
+/// Of all heads here, in all chunks.
+void attend_in_chunks(const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
+  if (how.chunk == 0) return attend(out, in, how);
+  each_chunk({in, how}, [&](const Chunk& one) { attend(one.of(out), one.in, one.how); });
+}
+
+/// Scores are nowhere, but every query knows its greatest when it is done.
+void attend_and_tell(AttentionOut out, const Attended& in, const AttentionArgs& how) {
+  out.greatest = empty(in.q.device(), lse_shape(in.q));
+  attend_in_chunks(out, in, how);
+  if (out.greatest.elements() == 0) return;
+  count::pass(out.greatest, Work::attention, 1, count::traffic(out.greatest, how.greatest, how.greatest));
+  in.q.device().kernels().raise_greatest(how.greatest, out.greatest);
 }
 
 void attend_backward(const AttentionGrads& grads, const Tensor& dout, const AttentionOut& out,
@@ -115,10 +133,7 @@ void attention_into(const AttentionOut& out, const Attended& in, const Attention
   const Door door("attention", in.q);
   check(door, in, how);
   check_out(door, out, in);
-  if (how.chunk == 0)
-    attend(out, in, how);
-  else
-    each_chunk({in, how}, [&](const Chunk& one) { attend(one.of(out), one.in, one.how); });
+  how.greatest ? attend_and_tell(out, in, how) : attend_in_chunks(out, in, how);
   if (how.sinks) add_sinks(out, how.sinks);
 }
 

@@ -23,7 +23,9 @@ struct Chunk {
 
   Tensor of_queries(const Tensor& x, int dim = 0) const { return x.slice(dim, queries.from, queries.count); }
   Tensor of_keys(const Tensor& x, int dim = 0) const { return x.slice(dim, keys.from, keys.count); }
-  AttentionOut of(const AttentionOut& out) const { return {of_queries(out.o), of_queries(out.lse, 2)}; }
+  AttentionOut of(const AttentionOut& out) const {
+    return {of_queries(out.o), of_queries(out.lse, 2), out.greatest ? of_queries(out.greatest, 2) : Tensor()};
+  }
   AttentionGrads of(const AttentionGrads& grads) const {
     AttentionGrads some = grads;
     some.dq = of_queries(grads.dq);

@@ -116,6 +116,13 @@ struct OffloadConfig {
   bool weights = false;  // too
 };
 
+/// Of MuonClip, beside any rule (optim/score_clip.h).
+struct QkClipConfig {
+  bool on = false;
+  double alpha = 0.5;  // the queries' share of what scores shrink by, as a power
+  double threshold = 100;
+};
+
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adam;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
@@ -134,6 +141,7 @@ struct OptimizerConfig {
   OneBitConfig onebit;
   ZeroOneConfig zeroone;
   OffloadConfig offload;
+  QkClipConfig qk_clip;
 };
 
 }  // namespace weft

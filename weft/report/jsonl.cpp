@@ -49,6 +49,7 @@ std::string json_line(const StepRecord& step) {
   if (step.grad_norm) line["grad_norm"] = numeric(*step.grad_norm);
   if (step.zeros) line["num_zeros"] = *step.zeros;
   if (step.params_norm) line["params_norm"] = numeric(*step.params_norm);
+  if (step.greatest_score) line["max_attention_logit"] = numeric(*step.greatest_score);
   if (step.learning_rate) line["learning_rate"] = *step.learning_rate;
   line["loss_scale"] = step.loss_scale;
   line["global_batch_size"] = step.global_batch;

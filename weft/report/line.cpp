@@ -28,6 +28,7 @@ void append_norms(Line out, const StepRecord& step, LineForm form) {
   if (step.zeros)
     fmt::format_to(out, " num zeros: {}{} |", *step.zeros, form == LineForm::deepspeed ? ".0" : "");
   if (step.params_norm) fmt::format_to(out, " params norm: {:.3f} |", *step.params_norm);
+  if (step.greatest_score) fmt::format_to(out, " max attention logit: {:.3f} |", *step.greatest_score);
   if (step.sequence_length) fmt::format_to(out, " curriculum seqlen: {:5d} |", *step.sequence_length);
   if (step.reserved_length)
     fmt::format_to(out, " random ltd reserved length: {:5d} |", *step.reserved_length);

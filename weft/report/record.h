@@ -48,6 +48,7 @@ struct StepRecord {
   std::optional<double> grad_norm;
   std::optional<std::int64_t> zeros;
   std::optional<double> params_norm;
+  std::optional<double> greatest_score;      // of attention
   std::int64_t skipped = 0, not_finite = 0;  // steps since the last line
   std::int64_t world_size = 1;
   std::map<std::string, std::int64_t> memory;  // bytes, by TensorBoard's tag

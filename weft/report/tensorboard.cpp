@@ -47,6 +47,7 @@ class TensorBoard final : public Sink {
     if (step.grad_norm) both(step, "grad-norm", *step.grad_norm);
     if (step.zeros) both(step, "num-zeros", double(*step.zeros));
     if (step.params_norm) both(step, "params-norm", *step.params_norm);
+    if (step.greatest_score) add(step.iteration, "max_attention_logit", *step.greatest_score);
     if (step.skipped_samples > 0) add(step.iteration, "skipped-train-samples", double(step.skipped_samples));
     if (options_.timers) add(step.iteration, "iteration-time", step.milliseconds / 1000);
     if (step.teraflops) add(step.iteration, "throughput", *step.teraflops);

@@ -170,6 +170,10 @@ struct AttentionArgs {
   /// A score for each head that no key has: one more part of every softmax, whose value is zero. ops merges
   /// it into what kernels make (ops/sinks.h), and these do not look at it.
   Tensor sinks = {};  // [n]
+  /// Where it is given, ops raises it to the greatest score of each head, as softmax sees scores: scaled,
+  /// capped, with its bias, of pairs that see each other. Kernels do not look at it. One that is no number is
+  /// infinite there.
+  Tensor greatest = {};  // f32 [n]
   /// Dropout of probabilities. Element = ((head0 + head) << 40 | query position << 20 | key position), of
   /// sample b.
   float dropout = 0;  // of being dropped; a word below share(dropout) is
@@ -185,6 +189,9 @@ struct Attended {
 struct AttentionOut {
   Tensor o;    // [sq, b, g, r, d']
   Tensor lse;  // f32 [b, n, sq]; -inf where a query sees nothing (its o is zero)
+  /// A query's greatest score, where it is asked for: f32 [b, n, sq]; -inf where it sees nothing, inf where
+  /// one of them is no number.
+  Tensor greatest = {};
 };
 /// Shapes of q, k and v; accumulate adds to these. dbias (f32, like bias) is added to where it is given: a
 /// sum over the batch, and over queries along a diagonal. So is dsinks (f32, like sinks), by ops: a sum over

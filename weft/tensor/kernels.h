@@ -187,6 +187,10 @@ class Kernels {
                                   const Attended& in, const AttentionArgs& how) {
     next({"attention_backward", Work::attention}, &Kernels::attention_backward, grads, dout, out, in, how);
   }
+  /// greatest f32 [n] becomes the greatest of itself and of rows f32 [b, n, s]
+  virtual void raise_greatest(const Tensor& greatest, const Tensor& rows) {
+    next({"raise_greatest", Work::attention}, &Kernels::raise_greatest, greatest, rows);
+  }
   /// Merges parts over different keys: into (o, lse) comes (part.o, part.lse); o mixed
   virtual void merge_attention(const AttentionOut& into, const AttentionOut& part) {
     next({"merge_attention", Work::attention}, &Kernels::merge_attention, into, part);

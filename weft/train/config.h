@@ -209,7 +209,7 @@ struct LogConfig {
   std::int64_t interval = 100;
   std::int64_t engine_interval = 0;  // 0: with every other line
   bool throughput = false, params_norm = false, zeros = false, progress = false;
-  bool experts_by_layer = false;
+  bool experts_by_layer = false, greatest_score = false;
   std::int64_t memory_interval = 0;
   std::string jsonl;
   std::string tensorboard;

@@ -220,6 +220,7 @@ void describe(Visitor& v, LogConfig& c) {
   v("zeros", c.zeros, OnResume::free, "add the number of zeros in the gradient");
   v("experts_by_layer", c.experts_by_layer, OnResume::free,
     "tell of each layer how evenly its experts were chosen, and its balancing losses");
+  v("greatest_score", c.greatest_score, OnResume::free, "add the greatest score of attention in all heads");
   v("progress", c.progress, OnResume::free, "append to progress.txt beside the checkpoints");
   v("memory_interval", c.memory_interval, OnResume::free, "steps between reports of memory (0: none)",
     legal::size_or_none);

@@ -77,6 +77,16 @@ void describe(Visitor& v, OffloadConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, QkClipConfig& c) {
+  v("on", c.on, OnResume::step,
+    "after a step, weights of queries and keys shrink in heads whose greatest score is above a threshold");
+  v("alpha", c.alpha, OnResume::step, "the power of that factor that queries take; keys take the rest",
+    legal::fraction);
+  v("threshold", c.threshold, OnResume::step, "how large a head's scores may be before its weights shrink",
+    legal::positive);
+}
+
+template <class Visitor>
 void describe(Visitor& v, OptimizerConfig& c) {
   v("kind", c.kind, OnResume::told, "how gradients become updates");
   v("beta1", c.beta1, OnResume::step, "decay of the first moment", legal::below_one);
@@ -103,6 +113,7 @@ void describe(Visitor& v, OptimizerConfig& c) {
   v.group("onebit", c.onebit);
   v.group("zeroone", c.zeroone);
   v.group("offload", c.offload);
+  v.group("qk_clip", c.qk_clip);
 }
 
 }  // namespace weft

@@ -79,7 +79,8 @@ Replica::Replica(const ReplicaConfig& config, const ReplicaPlace& place, const V
           weights_,
           config.parallel.overlap_reduce ? ReduceWhen::when_a_bucket_is_full : ReduceWhen::after_backward,
           sums_of(config.model), config.parallel.reduce_once ? AddFirst::microbatches : AddFirst::ranks),
-      routing_(config_.model, mesh_, device_) {
+      routing_(config_.model, mesh_, device_),
+      scores_(config_.model, mesh_, device_, config.greatest_scores || config.optimizer.qk_clip.on) {
   if (losses_.empty() || losses_.size() > ByLoss<double>::most)
     fail(Kind::internal, "replica: ", losses_.size(), " losses, there is room for 1 to ",
          ByLoss<double>::most);

@@ -22,6 +22,7 @@
 #include "weft/train/ahead_counts.h"
 #include "weft/train/config.h"
 #include "weft/train/fp8_scales.h"
+#include "weft/train/greatest_scores.h"
 #include "weft/train/routing.h"
 #include "weft/train/step.h"
 
@@ -36,7 +37,8 @@ struct ReplicaConfig {
   ParallelConfig parallel;
   OptimizerConfig optimizer;
   ScalingConfig scaling;
-  std::uint64_t seed = 0;  // of initial weights
+  bool greatest_scores = false;  // are asked for, whether or not the optimizer looks at them
+  std::uint64_t seed = 0;        // of initial weights
   /// Where a device holds no numbers: all rows that can go to one rank's experts go to this one's; or rows
   /// are shared out as this says, [experts].
   bool crowded = false;
@@ -139,6 +141,8 @@ class Replica {
   /// What routers add to scores follows the counts of the step, before any weight changes.
   void follow_routing() const;
   void update(const StepOrder& order, StepReport& report);
+  /// Weights shrink where scores were too large. Not of a step in which one was no number.
+  void clip_scores();
   /// One microbatch, forward and backward, on all ranks of the model.
   void do_again(const Batch& batch, const StepOrder& order, Watch& watch);
   Communicator& pp() const { return mesh_.along(Axis::pp); }
@@ -166,6 +170,7 @@ class Replica {
   std::vector<pipe::Parcel> parcels_;  // by stage, of the microbatches at hand
   RoutingTable routing_;
   std::vector<const Stage*> routed_stages_;
+  GreatestScores scores_;
   int most_remembered_ = 0;  // by runners that are gone
   // A number a microbatch, kept from step to step: the steady state asks the heap for nothing.
   std::vector<double> counts_;

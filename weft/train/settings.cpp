@@ -92,6 +92,7 @@ ReplicaConfig replica_config(const TrainConfig& config) {
           .parallel = config.parallel,
           .optimizer = config.optimizer,
           .scaling = config.scaling,
+          .greatest_scores = config.log.greatest_score,
           .seed = std::uint64_t(config.run.seed)};
 }
 

@@ -14,6 +14,7 @@
 #include "weft/ops/elementwise.h"
 #include "weft/ops/reduce.h"
 #include "weft/optim/norms.h"
+#include "weft/optim/score_clip.h"
 #include "weft/tensor/host.h"
 #include "weft/train/replica.h"
 #include "weft/train/step_numbers.h"
@@ -152,6 +153,8 @@ void Replica::look(StepNumbers& numbers, const StepOrder& order, StepReport& rep
     routing_.receive();
     report.routing = &routing_;
   }
+  scores_.receive();
+  if (scores_.wanted()) report.greatest_score = scores_.greatest();
   report.tokens = numbers.tokens();
   const Whole whole{counts_.size(), order.together, report.tokens, numbers.samples()};
   report.losses = ByLoss<double>(losses_.size());
@@ -162,7 +165,10 @@ void Replica::look(StepNumbers& numbers, const StepOrder& order, StepReport& rep
   const bool finite = std::ranges::all_of(report.losses, [](double loss) { return std::isfinite(loss); });
   report.loss_finite = finite && !order.fault;
   report.grad_norm = norm_of(numbers.read_squares(), weights_, looks_at()) / report.loss_scale;
-  report.applied = report.loss_finite && std::isfinite(report.grad_norm);
+  // No factor follows from a score that is no number.
+  report.scores_finite =
+      !config_.optimizer.qk_clip.on || !std::isinf(*report.greatest_score) || *report.greatest_score < 0;
+  report.applied = report.loss_finite && std::isfinite(report.grad_norm) && report.scores_finite;
   if (order.count_zeros) report.zeros = std::int64_t(sum_of(numbers.read_zeros()));
 }
 
@@ -175,9 +181,22 @@ void Replica::update(const StepOrder& order, StepReport& report) {
                       .decay = order.decay,
                       .grad_scale = clip / report.loss_scale,
                       .betas = order.betas});
+  clip_scores();
   if (!order.params_norm) return;
   finish_update();
   report.params_norm = global_norm(weights_, Look::masters);
+}
+
+void Replica::clip_scores() {
+  const QkClipConfig& clip = config_.optimizer.qk_clip;
+  if (!clip.on) return;
+  const ScoreClip how{.threshold = clip.threshold,
+                      .alpha = clip.alpha,
+                      .greatest = scores_.all(),
+                      .heads = config_.model.heads};
+  if (!how.acts()) return;
+  finish_update();
+  weft::clip_scores(weights_, how);
 }
 
 void Replica::zero_grads() {
@@ -210,7 +229,9 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   fp8_.begin_step();
   reduction_.begin(int(microbatches.size()),
                    optimizer_->wants_sums() ? GradsOf::all_ranks : GradsOf::own_samples);
-  pipe::Runner::Order work = work_on(microbatches, factors_, place_of(order));
+  StepPlace place = place_of(order);
+  place.greatest_scores = scores_.begin_step();
+  pipe::Runner::Order work = work_on(microbatches, factors_, place);
   if (order.timers && order.timers->level() > 1) work.timekeeper = order.timers;
   Laps laps(order.timers, device_);
   laps.take(StepPart::forward_backward, [&] {
@@ -224,6 +245,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
   if (order.count_zeros)
     laps.take(StepPart::count_zeros, [&] { count_zeros_into(numbers.zeros(), weights_); });
   collect_routing();
+  scores_.collect();
   look(numbers, order, report);
   report.as_expected = !order.expected || same_bits(*order.expected, report);
   report.too_large = report.applied && report.loss() > order.most_loss;

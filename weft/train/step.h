@@ -21,10 +21,14 @@ struct StepReport {
   double grad_norm = 0;
   std::optional<std::int64_t> zeros;
   std::optional<double> params_norm;
+  /// Of attention, where somebody looks; inf where one is no number, -inf where nothing attends.
+  std::optional<double> greatest_score;
   const RoutingTable* routing = nullptr;  // the replica's, until its next step; null without experts
   double loss_scale = 1;
   bool applied = true;      // false: something was not finite, and the weights are what they were
   bool loss_finite = true;  // the losses themselves were numbers
+  /// So were all scores, where weights follow them: one that is none comes to the gradient, as a rule.
+  bool scores_finite = true;
   bool too_large = false;   // a loss that the order did not want to see at once: nothing was updated
   bool as_expected = true;  // false: not what the order expected, so nothing was updated
   std::optional<RerunDifferences> differs;  // from a computation before; none where there was none

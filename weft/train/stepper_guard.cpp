@@ -10,6 +10,15 @@
 
 namespace weft {
 
+namespace {
+
+const char* what_is_not_finite(const StepReport& report) {
+  if (!report.loss_finite) return "the loss";
+  return std::isfinite(report.grad_norm) ? "a score of attention" : "the gradient";
+}
+
+}  // namespace
+
 StepReport Stepper::not_finite(std::int64_t step, const StepReport& report, std::span<const Batch> batches) {
   replica_.must_have_finite_weights(step);
   if (settings_.scale_moves) return report;
@@ -22,7 +31,7 @@ StepReport Stepper::not_finite(std::int64_t step, const StepReport& report, std:
   if (stops && judges()) refuse(step, report, found);
   const std::string sentence =
       fmt::format("step {}: {} is not finite, {}; the weights are as they were before", step,
-                  report.loss_finite ? "the gradient" : "the loss", found.where);
+                  what_is_not_finite(report), found.where);
   if (stops) fail(Kind::data, sentence);
   log_.warning(sentence + "; the step is skipped");
   return report;
@@ -36,7 +45,7 @@ std::optional<StepReport> Stepper::done_again(std::int64_t step, const StepRepor
   order.fault = fault_is_injected(step, Trial::second);
   order.only_look = judges() && settings_.guard.non_finite == NonFinite::stop;
   const StepReport again = replica_.step(batches, order);
-  if (!again.loss_finite || !std::isfinite(again.grad_norm)) return std::nullopt;
+  if (!again.loss_finite || !std::isfinite(again.grad_norm) || !again.scores_finite) return std::nullopt;
   const std::string sentence = fmt::format(
       "step {}: {} was not finite and came out as {:.9g} when the step was done again: a passing fault of a "
       "machine",
@@ -63,7 +72,7 @@ void Stepper::refuse(std::int64_t step, const StepReport& report, const NotFinit
           "step {}: {} is not finite, {}{}, and so it is again when the step is done again; go on "
           "from the checkpoint before it on another machine, to tell a lasting fault of this one from "
           "the numbers' own",
-          step, report.loss_finite ? "the gradient" : "the loss", found.where,
+          step, what_is_not_finite(report), found.where,
           found.rank >= 0 ? fmt::format(", on rank {}", found.rank) : ""),
       std::move(suspicion));
 }

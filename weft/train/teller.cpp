@@ -128,6 +128,7 @@ report::StepRecord Teller::record_of(const StepReport& report, const Interval& s
   out.zeros = report.zeros;
   if (report.routing) tell_experts(*report.routing, out);
   out.params_norm = report.params_norm;
+  if (settings_.log.greatest_score) out.greatest_score = report.greatest_score;
   out.skipped = sum.skipped;
   out.not_finite = sum.not_finite;
   if (settings_.log.throughput || settings_.log.lines == report::LineForm::deepspeed)

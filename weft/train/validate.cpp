@@ -195,6 +195,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::evaluation(c);
   validate::rates(c);
   validate::optimizer(c);
+  validate::scores(c);
   validate::precision(c, notices);
   validate::guard(c);
   validate::data(c, notices);

@@ -16,7 +16,7 @@ constexpr int widest = 256, warps = 8;
 struct Forward {
   Attend attend;
   Heads o;
-  Rows lse;  // [b, n, sq], an element a row
+  Rows lse, greatest;  // [b, n, sq], an element a row; greatest may be without data
   std::int64_t queries;
 };
 
@@ -66,8 +66,30 @@ __global__ void __launch_bounds__(32 * warps) forward(Forward job) {
 #pragma unroll
   for (int c = 0; c < widest / 32; ++c)
     if (c * 32 + lane < a.v.one.width) put(job.o.one, to + c * 32 + lane, o[c] * share);
-  if (lane == 0) put(job.lse, start_of(job.lse, query), sum == 0 ? -INFINITY : max + logf(sum));
+  if (lane != 0) return;
+  put(job.lse, start_of(job.lse, query), sum == 0 ? -INFINITY : max + logf(sum));
+  if (job.greatest.data) put(job.greatest, start_of(job.greatest, query), greatest_of(max, sum));
 }
+
+/// A head a block; rows [b, n, s] of elements.
+struct Raise {
+  Rows greatest, rows;
+  std::int64_t heads, b, s;
+};
+
+__global__ void __launch_bounds__(256) raise(Raise job) {
+  auto& scratch = gpu::shared<Scratch>();
+  const std::int64_t head = blockIdx.x, place = start_of(job.greatest, head);
+  float max = get(job.greatest, place);
+  for (std::int64_t i = threadIdx.x; i < job.b * job.s; i += blockDim.x) {
+    const std::int64_t row = (i / job.s * job.heads + head) * job.s + i % job.s;
+    max = Greater{}(get(job.rows, start_of(job.rows, row)), max);
+  }
+  max = over_block(max, scratch, -INFINITY, Greater{});
+  if (threadIdx.x == 0) put(job.greatest, place, max);
+}
+
+Rows elements_of(const Tensor& x) { return x ? for_every_column(x, 1) : Rows{}; }
 
 // lse = log(e^a + e^b),  o = e^(a - lse) o_a + e^(b - lse) o_b
 struct Merge {
@@ -103,12 +125,21 @@ void CudaKernels::attention(const AttentionOut& out, const Attended& in, const A
   const std::int64_t queries = out.lse.elements();
   if (queries == 0) return;
   if (fits_tiles(in)) {
-    const FastForward job{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1)};
+    const FastForward job{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1),
+                          elements_of(out.greatest)};
     const bool by_warpgroups = warpgroups() && warpgroups_attend(job.attend);
     return by_warpgroups ? attend_by_warpgroups(queue(), job) : attend_fast(queue(), job);
   }
   gpu::launch(queue(), {(queries + warps - 1) / warps, 32 * warps, sizeof(Shared)}, forward,
-              Forward{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1), queries});
+              Forward{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1),
+                      elements_of(out.greatest), queries});
+}
+
+void CudaKernels::raise_greatest(const Tensor& greatest, const Tensor& rows) {
+  if (rows.elements() == 0) return;
+  gpu::launch(
+      queue(), {rows.dim(1), 256, sizeof(Scratch)}, raise,
+      Raise{for_every_column(greatest, 1), for_every_column(rows, 1), rows.dim(1), rows.dim(0), rows.dim(2)});
 }
 
 void CudaKernels::merge_attention(const AttentionOut& into, const AttentionOut& part) {

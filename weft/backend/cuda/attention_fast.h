@@ -10,7 +10,8 @@ namespace weft::cuda {
 struct FastForward {
   Attend attend;
   Heads o;
-  Rows lse;  // [b, n, sq], an element a row
+  Rows lse;       // [b, n, sq], an element a row
+  Rows greatest;  // the same, or without data where nobody asks
 };
 void attend_fast(Queue& queue, const FastForward& job);
 /// What attend_fast does, where there is a kernel for it.

@@ -131,6 +131,10 @@ __device__ __forceinline__ Pair query_place(const Attend& a, std::int64_t query)
   return place;
 }
 
+/// A query's greatest score, as it is told. One that is no number leaves no sum that is one, and no trace in
+/// the maximum.
+__device__ __forceinline__ float greatest_of(float max, float sum) { return sum == sum ? max : INFINITY; }
+
 /// The product of a row in memory with one in shared memory, whose elements beyond width are zeros.
 __device__ __forceinline__ float dot(const Rows& of, std::int64_t at, const float* with) {
   float sum = 0;

@@ -80,8 +80,10 @@ __device__ __forceinline__ void put_rows(const FastForward& job, Pair at, const 
       if (8 * n < int(job.o.one.width))
         put_pair(job.o.one, to + fragment_column(n, 0), o[n][2 * half] * share, o[n][2 * half + 1] * share);
     if (threadIdx.x % 4 != 0) continue;
-    put(job.lse, start_of(job.lse, job.attend.query_of(at)),
-        sum == 0 ? -INFINITY : (state.max[half] + log2f(sum)) / log2_e);
+    const std::int64_t query = job.attend.query_of(at);
+    put(job.lse, start_of(job.lse, query), sum == 0 ? -INFINITY : (state.max[half] + log2f(sum)) / log2_e);
+    if (job.greatest.data)
+      put(job.greatest, start_of(job.greatest, query), greatest_of(state.max[half] / log2_e, sum));
   }
 }
 

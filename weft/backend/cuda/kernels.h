@@ -71,6 +71,7 @@ class CudaKernels final : public Kernels {
   void attention(const AttentionOut&, const Attended&, const AttentionArgs&) override;
   void attention_backward(const AttentionGrads&, const Tensor& dout, const AttentionOut& out, const Attended&,
                           const AttentionArgs&) override;
+  void raise_greatest(const Tensor& greatest, const Tensor& rows) override;
   void merge_attention(const AttentionOut& into, const AttentionOut& part) override;
   void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;

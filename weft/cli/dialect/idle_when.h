@@ -141,6 +141,8 @@ inline bool moves_betas(const TrainConfig& c) {
   return c.rate.style == RateStyle::one_cycle && c.rate.cycle.momentum && !c.eval.skip_train;
 }
 inline bool betas_stay(const TrainConfig& c) { return !moves_betas(c); }
+inline bool never_clips_scores(const TrainConfig& c) { return !c.optimizer.qk_clip.on; }
+inline bool attends_nowhere(const TrainConfig& c) { return parts_in_all(c.model, LayerPart::attention) == 0; }
 inline bool no_mup(const TrainConfig& c) { return !c.model.mup.on; }
 inline bool no_fp8(const TrainConfig& c) { return !c.model.fp8.on(); }
 inline bool no_delayed_scales(const TrainConfig& c) { return c.model.fp8.on() && !c.model.fp8.delayed(); }

@@ -55,7 +55,7 @@ Group logging() {
           on("disable-log-loss-scale-to-tensorboard",
              {{.path = "log.tensorboard_loss_scale", .value = "false"}}, "no loss scale to TensorBoard"),
           no_effect("log-device-memory-used", Arity::none, "--log-memory-interval has what pools hold"),
-          cannot("log-max-attention-logit", Arity::none, "the largest score of attention"),
+          on("log-max-attention-logit", {{.path = "log.greatest_score", .value = "true"}}),
           no_effect("no-barrier-with-level-1-timing", Arity::none, "timers put up no barriers"),
           cannot("moe-routing-trace-path", Arity::one, "a trace of what routers chose"),
           cannot("moe-routing-trace-max-training-iters", Arity::one, "a trace of what routers chose"),

@@ -80,6 +80,7 @@ void add_bias_sums(const AttentionJob& job, const Tensor& dbias, int threads) {
 void set_forward(AttentionJob& job, const AttentionOut& out) {
   job.o = attention_rows(out.o);
   job.lse = attention_sums(out.lse);
+  if (out.greatest) job.greatest = attention_sums(out.greatest);
 }
 
 /// q, k and v are of one type.

@@ -177,6 +177,15 @@ void attend(Stripe& s, Range tile, Range next) {
   }
 }
 
+/// A score that is no number leaves no sum that is one, and no trace in the maximum.
+inline void write_greatest(const Stripe& s) {
+  const AttentionSums& to = s.job.greatest;
+  if (to.at == nullptr) return;
+  float* at = to.at + s.place.row * to.b + s.place.head * to.n + s.place.queries.from * to.s;
+  for (Index i = 0; i < s.place.queries.size(); ++i)
+    at[i * to.s] = s.sum[i] == s.sum[i] ? float(double(s.maximum[i]) * 0.693147180559945309) : infinite;
+}
+
 /// o is divided by the sum; maximum becomes the log-sum-exp.
 inline void finish(const Stripe& s) {
   for (Index i = 0; i < s.place.queries.size(); ++i) {
@@ -233,6 +242,7 @@ void forward(const AttentionJob& job, ScorePlace place, float* workspace) {
     const Range next = Range{tile.to, tile.to + tile_keys}.both(all_keys);
     if (!tile.both(all_keys).empty()) attend<Products>(s, tile, next);
   }
+  write_greatest(s);
   finish(s);
   write_out(s);
 }

@@ -75,14 +75,14 @@ struct BackwardPlaces {
   std::int64_t floats = 0;
 };
 
-/// Forward reads q, k, v and writes o, lse. Backward reads those and dout, writes dq, dk, dv, and adds to
-/// dbias.
+/// Forward reads q, k, v and writes o, lse, and where it has a place greatest scores. Backward reads those
+/// and dout, writes dq, dk, dv, and adds to dbias.
 struct AttentionJob {
   std::int64_t sq = 0, sk = 0, b = 0, g = 0, r = 0;
   std::int64_t d = 0;        // channels of a query and a key
   std::int64_t d_value = 0;  // of a value, and so of o
   AttentionRows q, k, v, o, dout, dq, dk, dv;
-  AttentionSums lse;
+  AttentionSums lse, greatest;
   float scale = 1;
   float cap = 0;  // of scores; 0: none
   bool causal = false;

@@ -76,6 +76,7 @@ class FastKernels : public ReferenceKernels {
   void dot_rows(const Tensor& out, const Tensor& a, const Tensor& b) override;
 
   void softmax(const Tensor& y, const Tensor& x) override;
+  void raise_greatest(const Tensor& greatest, const Tensor& rows) override;
   void sink_terms(const Tensor& terms, const Tensor& lse, const Tensor& sinks) override;
   void rope(const Tensor& x, const RopeArgs&) override;
 

@@ -119,6 +119,15 @@ double log_of_sum(std::span<const double> scores) {
   return max + std::log(sum);
 }
 
+/// Infinite where a score is no number, and from there on.
+double greater_of(double greatest, double score) {
+  if (std::isnan(score)) return infinity;
+  return std::max(greatest, score);
+}
+double greatest_of(std::span<const double> scores) {
+  return std::accumulate(scores.begin(), scores.end(), -infinity, greater_of);
+}
+
 Tensor group_of(const Tensor& keys, std::int64_t b, std::int64_t g) { return keys.at(1, b).at(1, g); }
 
 /// The rows of one query head: [sq, d]
@@ -182,11 +191,12 @@ void ReferenceKernels::attention(const AttentionOut& out, const Attended& in, co
     const HeadRows v(group_of(in.v, b, g));
     const LoadedRows q(head_of(in.q, b, g, r));
     const LoadedRows o(head_of(out.o, b, g, r));
-    Row logs;
+    Row logs, greatest;
     for (std::int64_t i = 0; i < q.count(); ++i) {
       const Query at{b, head, i};
       const Row row = scores.row(at, q.load(i), k);
       logs.push_back(log_of_sum(row));
+      greatest.push_back(greatest_of(row));
       Row sum(v.d);
       for (std::int64_t j = 0; j < std::int64_t(row.size()); ++j)
         if (row[std::size_t(j)] != -infinity)
@@ -194,7 +204,19 @@ void ReferenceKernels::attention(const AttentionOut& out, const Attended& in, co
       o.store(i, sum);
     }
     reference::store(out.lse.at(0, b).at(0, head), logs);
+    if (out.greatest) reference::store(out.greatest.at(0, b).at(0, head), greatest);
   });
+}
+
+void ReferenceKernels::raise_greatest(const Tensor& greatest, const Tensor& rows) {
+  called();
+  Row most = reference::load(greatest);
+  for (std::int64_t b = 0; b < rows.dim(0); ++b)
+    for (std::size_t head = 0; head < most.size(); ++head) {
+      const Row row = reference::load(rows.at(0, b).at(0, std::int64_t(head)));
+      most[head] = std::accumulate(row.begin(), row.end(), most[head], greater_of);
+    }
+  reference::store(greatest, most);
 }
 
 void ReferenceKernels::attention_backward(const AttentionGrads& grads, const Tensor& dout,
