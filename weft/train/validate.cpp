@@ -196,6 +196,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::rates(c);
   validate::optimizer(c);
   validate::precision(c, notices);
+  validate::blocks(c, notices);
   validate::guard(c);
   validate::data(c, notices);
   validate::checkpoint(c);

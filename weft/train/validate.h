@@ -29,6 +29,7 @@ void difficulty(const TrainConfig&);
 void rates(const TrainConfig&);
 void optimizer(const TrainConfig&);
 void precision(TrainConfig&, std::vector<std::string>& notices);
+void blocks(const TrainConfig&, std::vector<std::string>& notices);
 void data(TrainConfig&, std::vector<std::string>& notices);
 void checkpoint(const TrainConfig&);
 void guard(const TrainConfig&);
