@@ -27,6 +27,7 @@ int& chosen() {
 }  // namespace
 
 void set_cards(const Cards& is) { cards() = is; }
+int capability() { return cards().capability; }
 bool has_nccl() { return cards().nccl; }
 int chosen_device() { return chosen(); }
 
