@@ -9,6 +9,7 @@
 #include "tests/backend/gpu_trial.h"
 #include "tests/support/compare.h"
 #include "tests/support/numbers.h"
+#include "tests/support/refused.h"
 #include "weft/backend/open.h"
 #include "weft/base/random.h"
 #include "weft/ops/elementwise.h"
@@ -119,6 +120,15 @@ TEST(F8BlocksOnTheGpu, are_refused_where_a_gpu_does_not_know_them) {
                           Asked{narrow, narrow, 10, 16}, Asked{.shift = 8}, Asked{.scaled = false}})
     EXPECT_EQ(asked(is), CUBLAS_STATUS_NOT_SUPPORTED)
         << is.mode_a << " " << is.mode_b << " " << is.capability << " " << is.k;
+}
+
+TEST(F8BlocksOnTheGpu, are_refused_of_a_library_that_knows_none) {
+  const emulated::CardsHere cards({.capability = 9, .products = 120804});
+  EXPECT_EQ(refused([] {
+              (void)product_by_blocks("cuda", {lines_of_128, squares_of_128}, true);
+            }),
+            "cuda: cuBLASLt 12.8 knows no scales of blocks, expected 12.9 or newer; take another "
+            "{model.fp8.recipe}");
 }
 
 // 2 bytes read and 1 written of each element, or 2 where it is wanted turned as well, and scales.

@@ -63,6 +63,54 @@ TEST_F(ScaledByBlocks, have_the_scales_of_a_table_made_by_hand) {
   }
 }
 
+/// Sums that no other order of the numbers has.
+struct Weighed {
+  std::int64_t codes = 0, exponents = 0;
+};
+
+Weighed weighed(const Tensor& codes, const Tensor& inverses, F8Blocks blocks) {
+  Weighed out;
+  const auto* bytes = static_cast<const std::uint8_t*>(codes.address());
+  for (std::int64_t i = 0; i < codes.elements(); ++i) out.codes += bytes[i] * (i % 97 + 1);
+  const F8Grid grid{blocks, codes.dim(0), codes.dim(1)};
+  const std::vector<double> kept = numbers(inverses);
+  const std::int64_t high = blocks == squares_of_128 ? 128 : 1;
+  std::int64_t n = 0;
+  for (std::int64_t i = 0; i < grid.rows; i += high)
+    for (std::int64_t j = 0; j < grid.columns; j += grid.line()) {
+      const double here = kept[std::size_t(grid.place(i, j))];
+      out.exponents += (blocks == lines_of_32 ? int(here) : 127 + std::ilogb(here)) * (n++ % 97 + 1);
+    }
+  return out;
+}
+
+// tests/oracle/f8_blocks.py prints these.
+TEST_F(ScaledByBlocks, have_the_codes_and_scales_of_torch) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < 160 * 288; ++i)
+    values.push_back(std::ldexp(double(i * 7919 % 2003 - 1001), int(i * 31 % 29) - 20));
+  const Tensor x = holding({160, 288}, values);
+  struct Line {
+    Dtype dtype;
+    F8Blocks blocks;
+    Weighed lying, turned;
+  };
+  for (const Line& l : {Line{Dtype::f8e4m3, lines_of_128, {212661573, 3171210}, {212731755, 3804561}},
+                        Line{Dtype::f8e4m3, squares_of_128, {206317758, 2877}, {206519077, 2877}},
+                        Line{Dtype::f8e4m3, lines_of_32, {217446915, 9497905}, {217966232, 9495496}},
+                        Line{Dtype::f8e5m2, lines_of_128, {281535011, 3008180}, {281539181, 3608904}},
+                        Line{Dtype::f8e5m2, squares_of_128, {275306829, 2730}, {275497010, 2730}},
+                        Line{Dtype::f8e5m2, lines_of_32, {286049387, 9008290}, {286534560, 9005881}}}) {
+    const Quantized both = rounded(x, l.blocks, ops::Turned::both, l.dtype);
+    const Weighed lying = weighed(both.codes, both.inverses, l.blocks),
+                  turned = weighed(both.turned, both.turned_inverses, l.blocks);
+    EXPECT_EQ(lying.codes, l.lying.codes) << int(l.blocks);
+    EXPECT_EQ(lying.exponents, l.lying.exponents) << int(l.blocks);
+    EXPECT_EQ(turned.codes, l.turned.codes) << int(l.blocks);
+    EXPECT_EQ(turned.exponents, l.turned.exponents) << int(l.blocks);
+  }
+}
+
 TEST_F(ScaledByBlocks, each_have_a_scale_of_their_own) {
   const Tensor x = row(300, {{0, 448}, {127, 1}, {128, 0.875}, {255, -0.5}, {256, 3500}});
   EXPECT_EQ(stood_for(rounded(x, lines_of_128).codes, rounded(x, lines_of_128).inverses, lines_of_128,

@@ -220,7 +220,7 @@ void look_at_alignment(const Product& product, const Preference& promised) {
 
 extern "C" {
 
-std::size_t cublasLtGetVersion() { return 130000; }
+std::size_t cublasLtGetVersion() { return emulated::version_of_products(); }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = nullptr;
   return CUBLAS_STATUS_SUCCESS;

@@ -120,7 +120,7 @@ Products::Plan Products::made(const Key& key, const Call& call) const {
 void Products::scale_by_blocks(const Plan& plan, const Key& key) const {
   if (const std::size_t version = library_.version(); version < first_with_blocks)
     fail(Kind::device, "cuda: cuBLASLt ", version / 10000, ".", version / 100 % 100,
-         " knows no scales of blocks, expected 12.9 or newer; or leave {model.fp8.format} out");
+         " knows no scales of blocks, expected 12.9 or newer; take another {model.fp8.recipe}");
   const auto set = [&](int which, F8Blocks blocks) {
     const std::int32_t mode = mode_of(blocks);
     check(library_.set_form(plan.form.get(), cublasLtMatmulDescAttributes_t(which), &mode, sizeof mode),
