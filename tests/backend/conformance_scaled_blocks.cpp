@@ -9,14 +9,15 @@
 namespace weft::conformance {
 namespace {
 
-constexpr std::array<F8Blocks, 3> every_kind{F8Blocks::lines_of_128, F8Blocks::squares_of_128,
-                                             F8Blocks::lines_of_32};
+constexpr std::array<F8Blocks, 3> every_kind_of_blocks{F8Blocks::lines_of_128, F8Blocks::squares_of_128,
+                                                       F8Blocks::lines_of_32};
 
-struct Rounded {
+struct RoundedBlocks {
   Tensor codes, inverses;
 };
 
-Rounded blank(Desk& desk, std::int64_t rows, std::int64_t columns, Dtype dtype, F8Blocks blocks) {
+RoundedBlocks blank_blocks(Desk& desk, std::int64_t rows, std::int64_t columns, Dtype dtype,
+                           F8Blocks blocks) {
   const std::int64_t unit = f8_unit_of(blocks);
   const F8Grid grid{blocks, f8_blocks_in(rows, unit) * unit, f8_blocks_in(columns, unit) * unit};
   const std::vector<double> nothing(std::size_t(grid.places()), 77);
@@ -27,12 +28,14 @@ Rounded blank(Desk& desk, std::int64_t rows, std::int64_t columns, Dtype dtype, 
 void round_by_blocks(Desk& desk, const Tensor& x, Dtype dtype, F8Blocks blocks) {
   desk.lay(Lay::contiguous);
   const std::int64_t r = x.dim(0), c = x.dim(1);
-  const Rounded lying = blank(desk, r, c, dtype, blocks), turned = blank(desk, c, r, dtype, blocks),
-                alone = blank(desk, r, c, dtype, blocks), turned_alone = blank(desk, c, r, dtype, blocks);
+  const RoundedBlocks lying = blank_blocks(desk, r, c, dtype, blocks),
+                      turned = blank_blocks(desk, c, r, dtype, blocks),
+                      alone = blank_blocks(desk, r, c, dtype, blocks),
+                      turned_alone = blank_blocks(desk, c, r, dtype, blocks);
   desk.kernels().quantize_blocks({lying.codes, turned.codes, lying.inverses, turned.inverses}, x, blocks);
   desk.kernels().quantize_blocks({alone.codes, {}, alone.inverses}, x, blocks);
   desk.kernels().quantize_blocks({{}, turned_alone.codes, {}, turned_alone.inverses}, x, blocks);
-  const auto hand_in = [&](const char* codes, const char* inverses, const Rounded& it) {
+  const auto hand_in = [&](const char* codes, const char* inverses, const RoundedBlocks& it) {
     desk.result(codes, it.codes, exactly);
     desk.result(inverses, it.inverses, exactly);
   };
@@ -47,10 +50,10 @@ TEST_P(Conformance, rounds_by_blocks_however_it_lies) {
   const std::vector<Shape> all{Shape{1, 1}, Shape{33, 150}, Shape{140, 70}};
   for (const Shape& shape : testing::some_of(all, 2))
     for (const Dtype dtype : floats)
-      for (const F8Blocks blocks : every_kind)
+      for (const F8Blocks blocks : every_kind_of_blocks)
         same_however_it_lies(
             [&](Desk& desk) { round_by_blocks(desk, desk.normal(shape, dtype, 40), Dtype::f8e4m3, blocks); });
-  for (const F8Blocks blocks : every_kind)
+  for (const F8Blocks blocks : every_kind_of_blocks)
     same([&](Desk& desk) {
       round_by_blocks(desk, desk.normal({270, 400}, Dtype::bf16, 40), Dtype::f8e5m2, blocks);
     });
@@ -72,42 +75,42 @@ TEST_P(Conformance, rounds_by_blocks_what_is_extreme) {
   for (double& value : values)
     if (std::isinf(value) && &value != &values[15 * 160 + 40]) value = value > 0 ? infinity : std::nan("");
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
-    for (const F8Blocks blocks : every_kind)
+    for (const F8Blocks blocks : every_kind_of_blocks)
       for (const Dtype eight : {Dtype::f8e4m3, Dtype::f8e5m2})
         same([&](Desk& desk) {
           round_by_blocks(desk, desk.holding({rows, 160}, dtype, values), eight, blocks);
         });
 }
 
-struct Factors {
+struct BlockFactors {
   std::int64_t m, n, k;
 };
 
 /// What codes stand for has gaps of all sizes: a scale that is missed is seen.
-Rounded rounded(Desk& desk, std::int64_t rows, std::int64_t k, Dtype dtype, F8Blocks blocks) {
+RoundedBlocks rounded_blocks(Desk& desk, std::int64_t rows, std::int64_t k, Dtype dtype, F8Blocks blocks) {
   std::vector<double> values(std::size_t(rows * k));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t row = i / std::size_t(k), column = i % std::size_t(k);
     values[i] = (double(i * 7 % 31) - 15) * std::ldexp(1, int(row % 5) - int(column / 32 % 3) * 2);
   }
   const Tensor x = desk.holding({rows, k}, Dtype::f32, values);
-  const Rounded out = blank(desk, rows, k, dtype, blocks);
+  const RoundedBlocks out = blank_blocks(desk, rows, k, dtype, blocks);
   desk.kernels().quantize_blocks({out.codes, {}, out.inverses}, x, blocks);
   return out;
 }
 
 TEST_P(Conformance, multiplies_by_blocks) {
   using enum F8Blocks;
-  const std::vector<Factors> all{{33, 140, 270}, {1, 1, 1}, {16, 160, 32}};
-  for (const Factors& s : testing::some_of(all, 2))
+  const std::vector<BlockFactors> all{{33, 140, 270}, {1, 1, 1}, {16, 160, 32}};
+  for (const BlockFactors& s : testing::some_of(all, 2))
     for (const Dtype dtype : floats)
       for (const auto& [a, b] : {std::pair{lines_of_128, squares_of_128},
                                  std::pair{lines_of_128, lines_of_128}, std::pair{lines_of_32, lines_of_32}})
         for (const bool accumulate : {false, true})
           same([&, a = a, b = b](Desk& desk) {
             desk.lay(Lay::contiguous);
-            const Rounded left = rounded(desk, s.m, s.k, Dtype::f8e5m2, a),
-                          right = rounded(desk, s.n, s.k, Dtype::f8e4m3, b);
+            const RoundedBlocks left = rounded_blocks(desk, s.m, s.k, Dtype::f8e5m2, a),
+                                right = rounded_blocks(desk, s.n, s.k, Dtype::f8e4m3, b);
             const Tensor out = desk.normal({s.m, s.n}, dtype), biased = desk.normal({s.m, s.n}, dtype);
             ScaledArgs how{left.inverses, right.inverses, {}, accumulate, a, b};
             desk.kernels().scaled_matmul(out, left.codes, right.codes, how);

@@ -69,7 +69,7 @@ TEST(F8BlocksOnTheGpu, are_multiplied_as_they_are_or_by_what_they_stand_for) {
 }
 
 /// A product by columns of [128, 64] operands, or as asked.
-struct Asked {
+struct BlocksAsked {
   int mode_a = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F, mode_b = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
   int capability = 9;
   std::int64_t k = 128;
@@ -77,7 +77,7 @@ struct Asked {
   bool scaled = true;
 };
 
-cublasStatus_t asked(const Asked& is) {
+cublasStatus_t blocks_asked(const BlocksAsked& is) {
   const emulated::CardsHere cards({.capability = is.capability});
   const testing::Array memory(1 << 16);
   auto* const at = reinterpret_cast<char*>(memory.data());
@@ -113,12 +113,14 @@ TEST(F8BlocksOnTheGpu, are_refused_where_a_gpu_does_not_know_them) {
                 squares = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
                 narrow = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0,
                 whole = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
-  for (const Asked& is : {Asked{}, Asked{squares, lines}, Asked{lines, lines}, Asked{narrow, narrow, 10}})
-    EXPECT_EQ(asked(is), CUBLAS_STATUS_SUCCESS);
-  for (const Asked& is : {Asked{squares, squares}, Asked{lines, squares, 8}, Asked{lines, squares, 10},
-                          Asked{narrow, narrow, 9}, Asked{lines, whole}, Asked{lines, narrow},
-                          Asked{narrow, narrow, 10, 16}, Asked{.shift = 8}, Asked{.scaled = false}})
-    EXPECT_EQ(asked(is), CUBLAS_STATUS_NOT_SUPPORTED)
+  for (const BlocksAsked& is : {BlocksAsked{}, BlocksAsked{squares, lines}, BlocksAsked{lines, lines},
+                                BlocksAsked{narrow, narrow, 10}})
+    EXPECT_EQ(blocks_asked(is), CUBLAS_STATUS_SUCCESS);
+  for (const BlocksAsked& is :
+       {BlocksAsked{squares, squares}, BlocksAsked{lines, squares, 8}, BlocksAsked{lines, squares, 10},
+        BlocksAsked{narrow, narrow, 9}, BlocksAsked{lines, whole}, BlocksAsked{lines, narrow},
+        BlocksAsked{narrow, narrow, 10, 16}, BlocksAsked{.shift = 8}, BlocksAsked{.scaled = false}})
+    EXPECT_EQ(blocks_asked(is), CUBLAS_STATUS_NOT_SUPPORTED)
         << is.mode_a << " " << is.mode_b << " " << is.capability << " " << is.k;
 }
 

@@ -34,11 +34,13 @@ TEST(Fp8, layouts_are_one_rank_but_for_rounding) {
       const ModelConfig config = in_fp8(name, recipe);
       Cut cut{.parallel = {.dp = 1}, .micro_batch = 2, .steps = rounds(6)};
       const Curve alone = train(config, cut);
-      for (const ParallelConfig& parallel : {ParallelConfig{.tp = 2, .dp = 1},
-                                             {.tp = 2, .dp = 2, .sequence = true, .zero = 1},
-                                             {.cp = 2, .dp = 1},
-                                             {.dp = 2, .zero = 3},
-                                             {.pp = 2, .dp = 2}}) {
+      std::vector<ParallelConfig> layouts{{.tp = 2, .dp = 1},
+                                          {.tp = 2, .dp = 2, .sequence = true, .zero = 1},
+                                          {.cp = 2, .dp = 1},
+                                          {.dp = 2, .zero = 3},
+                                          {.pp = 2, .dp = 2}};
+      if (config.experts.count > 0) layouts.push_back({.dp = 2, .ep = 2});
+      for (const ParallelConfig& parallel : layouts) {
         cut.parallel = parallel;
         const Curve found = train(config, cut);
         EXPECT_EQ(difference(found, alone, {.loss = 5e-2, .norm = 2e-1}), "") << name_of(cut);

@@ -176,7 +176,8 @@ TEST_F(InEightBits, by_blocks_gradients_are_products_of_what_was_rounded_along_t
     const Fp8 fp8 = rules(scaling);
     const Tensor x = random({rows, wide}, 3), w = random({high, wide}, 0.1), dy = random({rows, high}, 1e-3);
     for (const Tensor& each : {x, w, dy})  // what is small is lost beside what is not
-      for (std::int64_t i = 0; i < each.elements(); ++i) each.as<float>()[i] *= i % 11 == 0 ? 1.0F : 1e-5F;
+      for (std::size_t i = 0; i < std::size_t(each.elements()); ++i)
+        each.as<float>()[i] *= i % 11 == 0 ? 1.0F : 1e-5F;
     const Tensor y = zeros({rows, high}), dx = zeros({rows, wide}), dw = zeros({high, wide});
     const auto matrix = [](const Tensor& of) {
       return Matrix{numbers(of), std::size_t(of.dim(0)), std::size_t(of.dim(1))};

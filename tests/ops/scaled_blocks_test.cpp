@@ -134,7 +134,7 @@ TEST_F(ScaledByBlocks, each_have_a_scale_of_their_own) {
 // small for its block.
 TEST_F(ScaledByBlocks, lie_along_the_rows_of_what_is_written) {
   const Tensor x = random({200, 150}, Dtype::f32, 100);
-  for (std::int64_t i = 0; i < x.elements(); ++i) x.as<float>()[i] *= i % 7 == 0 ? 1.0F : 1e-6F;
+  for (std::size_t i = 0; i < 200 * 150; ++i) x.as<float>()[i] *= i % 7 == 0 ? 1.0F : 1e-6F;
   for (const F8Blocks blocks : {lines_of_128, squares_of_128, lines_of_32}) {
     const Quantized both = rounded(x, blocks, ops::Turned::both),
                     other = rounded(x.permute({1, 0}), blocks, ops::Turned::no);
@@ -158,7 +158,7 @@ TEST_F(ScaledByBlocks, keep_what_is_not_finite_to_itself) {
     const Tensor x = row(200, {{0, 448}, {1, INFINITY}, {2, std::nan("")}, {3, -INFINITY}, {150, 7}});
     const Quantized of = rounded(x, blocks);
     const std::vector<double> found = stood_for(of.codes, of.inverses, blocks, x.shape());
-    for (const std::size_t bad : {1, 2, 3}) EXPECT_TRUE(std::isnan(found[bad]));
+    for (const std::size_t bad : {1U, 2U, 3U}) EXPECT_TRUE(std::isnan(found[bad]));
     EXPECT_EQ(found[0], 448);
     EXPECT_EQ(found[150], 7);
   }
