@@ -144,27 +144,26 @@ TEST_F(InEightBits, has_the_derivatives_of_its_product) {
   expect_slopes(w, dw);
 }
 
-/// The greatest of the block that holds an element; height 1: a line.
-double greatest_around(const Matrix& x, std::array<std::size_t, 2> at, std::array<std::size_t, 2> block) {
-  const std::size_t row = at[0] / block[0] * block[0], column = at[1] / block[1] * block[1];
+/// Rounds the block that begins at an element under a power of two.
+template <class F8>
+void round_block(Matrix& out, std::array<std::size_t, 2> first, std::array<std::size_t, 2> size) {
+  const auto each = [&](const auto& visit) {
+    for (std::size_t i = first[0]; i < std::min(out.rows, first[0] + size[0]); ++i)
+      for (std::size_t j = first[1]; j < std::min(out.columns, first[1] + size[1]); ++j)
+        visit(out.values[i * out.columns + j]);
+  };
   double greatest = 0;
-  for (std::size_t r = row; r < std::min(x.rows, row + block[0]); ++r)
-    for (std::size_t c = column; c < std::min(x.columns, column + block[1]); ++c)
-      greatest = std::max(greatest, std::abs(x.at(r, c)));
-  return greatest;
+  each([&](const double& value) { greatest = std::max(greatest, std::abs(value)); });
+  const double scale = std::exp2(std::floor(std::log2(double(largest_of(dtype_of<F8>)) / greatest)));
+  each([&](double& value) { value = double(float(F8(float(value * scale)))) / scale; });
 }
 
-/// What is left of x when each block was rounded under a power of two.
+/// What is left of x when each block was rounded; height 1: a line.
 template <class F8>
 Matrix rounded_by(const Matrix& x, std::size_t height, std::size_t width) {
   Matrix out = x;
-  for (std::size_t i = 0; i < x.rows; ++i)
-    for (std::size_t j = 0; j < x.columns; ++j) {
-      const double greatest = greatest_around(x, {i, j}, {height, width});
-      const double largest = double(largest_of(dtype_of<F8>));
-      const double scale = std::exp2(std::floor(std::log2(largest / greatest)));
-      out.values[i * x.columns + j] = double(float(F8(float(x.at(i, j) * scale)))) / scale;
-    }
+  for (std::size_t i = 0; i < x.rows; i += height)
+    for (std::size_t j = 0; j < x.columns; j += width) round_block<F8>(out, {i, j}, {height, width});
   return out;
 }
 
