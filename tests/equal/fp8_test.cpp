@@ -57,7 +57,7 @@ ModelConfig of_whole_blocks(Fp8Recipe recipe) {
   config.heads = config.groups = 2;
   config.channels = 128;
   config.ffn_hidden = 512;
-  config.sequence = 128;
+  config.sequence = 256;
   config.hidden_dropout = config.attention_dropout = 0;
   return config;
 }
@@ -68,10 +68,11 @@ TEST(Fp8, blocks_that_no_layout_cuts_are_those_of_one_rank) {
   std::vector<Curve> of_one_rank;
   for (const Fp8Recipe recipe : {Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
     const ModelConfig config = of_whole_blocks(recipe);
-    Cut cut{.parallel = {.dp = 1}, .micro_batch = 2, .steps = 2};
+    Cut cut{.parallel = {.dp = 1}, .micro_batch = 2, .steps = 1};
     const Curve alone = train(config, cut);
     for (const ParallelConfig& parallel : {ParallelConfig{.tp = 2, .dp = 1},
                                            {.tp = 2, .dp = 1, .sequence = true, .zero = 1},
+                                           {.cp = 2, .dp = 1},
                                            {.dp = 2, .zero = 3},
                                            {.pp = 2, .dp = 1}}) {
       cut.parallel = parallel;
