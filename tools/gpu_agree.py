@@ -14,7 +14,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FAKES = ROOT / "tests/support/gpu"
-HEADERS = {"cuda_runtime.h": ["cards.cpp", "streams.cpp", "device_memory.cpp", "graphs.cpp", "launches.cpp"], "cuda_profiler_api.h": ["cards.cpp"], "cublasLt.h": ["cublaslt.cpp"], "nccl.h": ["nccl.cpp"], "nvtx3/nvToolsExt.h": ["nvtx.cpp"]}
+HEADERS = {"cuda_runtime.h": ["cards.cpp", "streams.cpp", "device_memory.cpp", "graphs.cpp", "launches.cpp"], "cuda_profiler_api.h": ["cards.cpp"], "cublasLt.h": ["cublaslt.cpp", "scale_modes.cpp"], "nccl.h": ["nccl.cpp"], "nvtx3/nvToolsExt.h": ["nvtx.cpp"]}
 OURS = {"nccl.h": ROOT / "weft/backend/cuda/declared"}  # what a build without NVIDIA's header is compiled with too; others lie beside the fakes
 COMPILE = ["-std=c++20", "-fsyntax-only", "-w", "-DNVTX_NO_IMPL", f"-I{ROOT}"]  # NVTX's header would define what the fake does
 

@@ -6,7 +6,7 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   set(cuda ${CMAKE_SOURCE_DIR}/weft/backend/cuda)
   add_library(weft_emulated_gpu STATIC
     ${gpu}/cards.cpp ${gpu}/cublaslt.cpp ${gpu}/device_memory.cpp ${gpu}/fibers.cpp ${gpu}/graphs.cpp ${gpu}/launches.cpp ${gpu}/machine.cpp ${gpu}/nccl.cpp ${gpu}/nvtx.cpp
-    ${gpu}/products.cpp ${gpu}/ptx.cpp ${gpu}/shadow.cpp ${gpu}/streams.cpp ${gpu}/warp.cpp ${gpu}/watch.cpp)
+    ${gpu}/products.cpp ${gpu}/ptx.cpp ${gpu}/scale_modes.cpp ${gpu}/shadow.cpp ${gpu}/streams.cpp ${gpu}/warp.cpp ${gpu}/watch.cpp)
   target_include_directories(weft_emulated_gpu PUBLIC ${gpu} ${cuda}/declared)
   target_link_libraries(weft_emulated_gpu PUBLIC weft_base ${CMAKE_DL_LIBS})
   # -O1: nothing is vectorized or merged that a thread of a GPU would do alone.
@@ -32,5 +32,5 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   weft_tests(backend NAME backend_gpu SEES base tensor LINKS weft_emulated_gpu
     FILES faulty.cu gpu_faults_test.cpp gpu_graphs_test.cpp gpu_streams_test.cpp gpu_warpgroup_test.cpp gpu_wrappers.cu gpu_wrappers_test.cpp warpgroup_trial.cu)
   weft_tests(backend NAME conformance_gpu SEES base tensor ops LINKS weft_opens_emulated FILES
-    conformance.cpp conformance_long.cpp cuda_bytes_test.cpp cuda_conformance.cpp cuda_copies.cpp cuda_delta.cpp cuda_device_test.cpp cuda_f8_test.cpp cuda_graphs_test.cpp cuda_groups.cpp cuda_shapes.cpp ${conformance_cases})
+    conformance.cpp conformance_long.cpp cuda_bytes_test.cpp cuda_conformance.cpp cuda_copies.cpp cuda_delta.cpp cuda_device_test.cpp cuda_f8_blocks_test.cpp cuda_f8_test.cpp cuda_graphs_test.cpp cuda_groups.cpp cuda_shapes.cpp ${conformance_cases})
 endif()

@@ -39,13 +39,20 @@ TEST(Fp8Flags, set_what_megatrons_do) {
   EXPECT_EQ(ends.last_layers, 0);
 }
 
-TEST(Fp8Flags, of_other_recipes_are_refused_by_name) {
-  const auto said = [](std::string_view recipe) {
-    return weft::refused([&] { read({"--fp8-format", "hybrid", "--fp8-recipe", recipe}); });
+TEST(Fp8Flags, name_recipes_by_blocks) {
+  const auto recipe = [](std::string_view word) {
+    return read({"--fp8-format", "e4m3", "--fp8-recipe", word, "--first-last-layers-bf16"})
+        ->config.model.fp8.recipe;
   };
-  EXPECT_EQ(said("mxfp8"), "weft cannot do this yet: scales of blocks of 32: --fp8-recipe");
-  EXPECT_EQ(said("blockwise"), "weft cannot do this yet: scales of blocks of 128: --fp8-recipe");
-  EXPECT_EQ(said("custom"), "weft cannot do this yet: a quantizer written in Python: --fp8-recipe");
+  EXPECT_EQ(recipe("blockwise"), Fp8Recipe::blockwise);
+  EXPECT_EQ(recipe("mxfp8"), Fp8Recipe::mxfp8);
+}
+
+TEST(Fp8Flags, of_other_recipes_are_refused_by_name) {
+  EXPECT_EQ(weft::refused([&] {
+              read({"--fp8-format", "hybrid", "--fp8-recipe", "custom"});
+            }),
+            "weft cannot do this yet: a quantizer written in Python: --fp8-recipe");
 }
 
 TEST(Fp8Flags, that_do_not_go_together_are_refused) {
@@ -66,7 +73,7 @@ TEST(Fp8Flags, that_do_not_go_together_are_refused) {
   EXPECT_EQ(
       said([](ModelConfig& c) { c.fp8.ends_in_bf16 = true; }),
       "model: {model.fp8.ends_in_bf16} is, as in Megatron-LM, not for delayed scales: add {model.fp8.recipe} "
-      "tensorwise");
+      "tensorwise, blockwise or mxfp8");
   EXPECT_EQ(said([](ModelConfig& c) {
               c.fp8.recipe = Fp8Recipe::tensorwise;
               c.fp8.ends_in_bf16 = true;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/cli/gpu_trained.h"
+#include "weft/cli/gpu_run.h"
 
 using namespace weft;
 using namespace weft::cli;
@@ -246,6 +247,23 @@ TEST(GpuTraining, names_what_a_profiler_sees) {
   EXPECT_THAT(names_of({"--nvtx-ranges", "--num-experts", "2", "--moe-ffn-hidden-size", "64"}),
               Contains(forward + " > experts block 1"));
   EXPECT_EQ(found(), "");
+}
+
+TEST(GpuTraining, knows_where_scales_of_blocks_make_nothing_faster) {
+  ModelConfig m;
+  EXPECT_EQ(why_blocks_are_widened("cuda", m), "");
+  m.fp8 = {.format = Fp8Format::e4m3, .recipe = Fp8Recipe::blockwise};
+  EXPECT_EQ(why_blocks_are_widened("cpu", m), "");
+  EXPECT_EQ(
+      why_blocks_are_widened("cuda", m),
+      "GPUs of compute capability 9.0 multiply under such scales; this one has 8.0, and multiplies what "
+      "codes stand for, in bf16");
+  const emulated::CardsHere nine({.capability = 9});
+  EXPECT_EQ(why_blocks_are_widened("cuda", m), "");
+  m.fp8.recipe = Fp8Recipe::mxfp8;
+  EXPECT_EQ(why_blocks_are_widened("cuda", m),
+            "GPUs of compute capability 10 multiply under such scales; this one has 9.0, and multiplies what "
+            "codes stand for, in bf16");
 }
 
 // Heads of 64: other sums, near by, where the GPU has them; and a sentence where not.

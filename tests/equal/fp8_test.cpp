@@ -19,13 +19,14 @@ ModelConfig in_fp8(const char* name, Fp8Recipe recipe, int layers = 2) {
   return config;
 }
 
-constexpr std::array recipes{Fp8Recipe::delayed, Fp8Recipe::tensorwise};
+constexpr std::array recipes{Fp8Recipe::delayed, Fp8Recipe::tensorwise, Fp8Recipe::blockwise,
+                             Fp8Recipe::mxfp8};
 
 }  // namespace
 
 // A last bit of f32 may put an element on the other side of a tie, and then it is another code, 2^-4 of
 // itself off; later steps are then another training. Tensorwise scales are of the part that a rank holds, so
-// codes are others from the first step on.
+// codes are others from the first step on, and so are those of blocks that a layout cuts.
 TEST(Fp8, layouts_are_one_rank_but_for_rounding) {
   for (const Fp8Recipe recipe : recipes)
     for (const char* name : {"gpt2", "llama", "mixture"}) {
@@ -33,11 +34,13 @@ TEST(Fp8, layouts_are_one_rank_but_for_rounding) {
       const ModelConfig config = in_fp8(name, recipe);
       Cut cut{.parallel = {.dp = 1}, .micro_batch = 2, .steps = rounds(6)};
       const Curve alone = train(config, cut);
-      for (const ParallelConfig& parallel : {ParallelConfig{.tp = 2, .dp = 1},
-                                             {.tp = 2, .dp = 2, .sequence = true, .zero = 1},
-                                             {.cp = 2, .dp = 1},
-                                             {.dp = 2, .zero = 3},
-                                             {.pp = 2, .dp = 2}}) {
+      std::vector<ParallelConfig> layouts{{.tp = 2, .dp = 1},
+                                          {.tp = 2, .dp = 2, .sequence = true, .zero = 1},
+                                          {.cp = 2, .dp = 1},
+                                          {.dp = 2, .zero = 3},
+                                          {.pp = 2, .dp = 2}};
+      if (config.experts.count > 0) layouts.push_back({.dp = 2, .ep = 2});
+      for (const ParallelConfig& parallel : layouts) {
         cut.parallel = parallel;
         const Curve found = train(config, cut);
         EXPECT_EQ(difference(found, alone, {.loss = 5e-2, .norm = 2e-1}), "") << name_of(cut);
@@ -45,6 +48,42 @@ TEST(Fp8, layouts_are_one_rank_but_for_rounding) {
         EXPECT_TRUE(found.copies_agree);
       }
     }
+}
+
+/// Widths of whole blocks whatever of these layouts cuts them, and as many tokens.
+ModelConfig of_whole_blocks(Fp8Recipe recipe) {
+  ModelConfig config = in_fp8("llama", recipe);
+  config.hidden = 256;
+  config.heads = config.groups = 2;
+  config.channels = 128;
+  config.ffn_hidden = 512;
+  config.sequence = 256;
+  config.hidden_dropout = config.attention_dropout = 0;
+  return config;
+}
+
+// What a rank rounds are then blocks of what one rank would, and the first step parts by the order of sums
+// alone.
+TEST(Fp8, blocks_that_no_layout_cuts_are_those_of_one_rank) {
+  std::vector<Curve> of_one_rank;
+  for (const Fp8Recipe recipe : {Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
+    const ModelConfig config = of_whole_blocks(recipe);
+    Cut cut{.parallel = {.dp = 1}, .micro_batch = 2, .steps = 1};
+    const Curve alone = train(config, cut);
+    for (const ParallelConfig& parallel : {ParallelConfig{.tp = 2, .dp = 1},
+                                           {.tp = 2, .dp = 1, .sequence = true, .zero = 1},
+                                           {.cp = 2, .dp = 1},
+                                           {.dp = 2, .zero = 3},
+                                           {.pp = 2, .dp = 1}}) {
+      cut.parallel = parallel;
+      const Curve found = train(config, cut);
+      EXPECT_NEAR(found.losses.front(), alone.losses.front(), 1e-4) << name_of(cut);
+      EXPECT_NEAR(found.norms.front() / alone.norms.front(), 1, 1e-3) << name_of(cut);
+      EXPECT_EQ(difference(found, alone, {.loss = 3e-2, .norm = 5e-2}), "") << name_of(cut);
+    }
+    of_one_rank.push_back(alone);
+  }
+  EXPECT_NE(of_one_rank[0].norms, of_one_rank[1].norms);  // narrow models may not show which blocks they have
 }
 
 TEST(Fp8, schedules_and_recomputation_change_no_bit) {
@@ -65,6 +104,7 @@ TEST(Fp8, every_setting_is_another_training) {
   const ModelConfig usual = in_fp8("llama", Fp8Recipe::delayed, 3);
   const ModelConfig current = in_fp8("llama", Fp8Recipe::tensorwise, 3);
   std::vector<ModelConfig> all{shape_of("llama", 3), usual, current};
+  all.push_back(in_fp8("llama", Fp8Recipe::blockwise, 3));
   const auto with = [&](const ModelConfig& from, auto change) {
     all.push_back(from);
     change(all.back().fp8);

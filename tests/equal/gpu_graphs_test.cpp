@@ -58,6 +58,8 @@ TEST(GraphsOfTheGpu, give_them_in_half_precision_and_in_eight_bits) {
   config.precision = Precision::bf16;
   config.fp8 = {.format = Fp8Format::hybrid};
   expect_the_same_bits(config, steps_of(3));
+  config.fp8.recipe = Fp8Recipe::blockwise;
+  expect_the_same_bits(config, steps_of(3));
 }
 
 }  // namespace

@@ -170,6 +170,18 @@ TEST(StepsOnTheGpu, weights_follow_the_greatest_scores_as_on_the_processor) {
     }
 }
 
+// In eight bits where the GPU's library knows such scales, and elsewhere in bf16.
+TEST(StepsOnTheGpu, products_by_blocks_are_those_of_the_processor) {
+  for (const Fp8Recipe recipe : {Fp8Recipe::blockwise, Fp8Recipe::mxfp8})
+    for (const char* name : {"gpt2", "mixture"}) {
+      SCOPED_TRACE(text(name, " ", words(recipe)[std::size_t(recipe)]));
+      ModelConfig config = shape_of(name);
+      config.fp8 = {.format = Fp8Format::e4m3, .recipe = recipe};
+      constexpr Rounding within{.loss = gpu::real ? 4e-2 : 2e-3, .norm = gpu::real ? 1e-1 : 1e-2};
+      expect_the_processors(config, {{.tp = 2, .dp = 1, .sequence = true}, 4}, within);
+    }
+}
+
 TEST(StepsOnTheGpu, every_optimizer_steps_as_on_the_processor) {
   for (const OptimizerKind kind :
        {OptimizerKind::sgd, OptimizerKind::muon, OptimizerKind::lion, OptimizerKind::lamb,

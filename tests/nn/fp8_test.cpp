@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <tuple>
 
+#include "tests/support/compare.h"
 #include "tests/support/numbers.h"
 #include "weft/backend/open.h"
 #include "weft/base/random.h"
@@ -18,8 +21,8 @@ class InEightBits : public ::testing::Test {
  protected:
   static constexpr std::int64_t t = 6, in = 20, out = 10;
 
-  Fp8 rules(bool delayed, std::int64_t remembers = 1) {
-    Fp8 fp8{.name = "a", .rules = {.delayed = delayed, .remembers = remembers}, .scales = {}};
+  Fp8 rules(Fp8Scaling scaling, std::int64_t remembers = 1) {
+    Fp8 fp8{.name = "a", .rules = {.scaling = scaling, .remembers = remembers}, .scales = {}};
     fp8.scales = ops::zeros(*device_, {fp8_operands, 2 + remembers});
     ops::fill(fp8.scales.slice(1, 0, 2), 1);
     return fp8;
@@ -73,13 +76,11 @@ std::vector<double> product(const Matrix& a, const Matrix& b) {
 }
 
 void expect_near(const Tensor& found, const std::vector<double>& expected) {
-  const std::vector<double> values = numbers(found);
-  ASSERT_EQ(values.size(), expected.size());
-  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
+  EXPECT_EQ(difference(numbers(found), expected, {.absolute = 1e-5}), "");
 }
 
 TEST_F(InEightBits, multiplies_each_tensor_under_a_scale_of_its_own) {
-  const Fp8 fp8 = rules(false);
+  const Fp8 fp8 = rules(Fp8Scaling::tensorwise);
   const Tensor x = random({t, in}, 3), w = random({out, in}, 0.1), dy = random({t, out}, 1e-3);
   const Tensor y = zeros({t, out}), dx = zeros({t, in}), dw = zeros({out, in});
   fp8_product_into(fp8, y, x, w, {});
@@ -92,7 +93,7 @@ TEST_F(InEightBits, multiplies_each_tensor_under_a_scale_of_its_own) {
 
 // Another microbatch goes back before the first one's weight gradient is added.
 TEST_F(InEightBits, a_gradient_that_is_rounded_for_both_products_keeps_its_scale) {
-  const Fp8 fp8 = rules(false);
+  const Fp8 fp8 = rules(Fp8Scaling::tensorwise);
   const Tensor x = random({t, in}, 3), w = random({out, in}, 0.1), dy = random({t, out}, 1e-3),
                next = random({t, out}, 10);
   const Tensor dx = zeros({t, in}), dw = zeros({out, in});
@@ -108,7 +109,7 @@ TEST_F(InEightBits, a_gradient_that_is_rounded_for_both_products_keeps_its_scale
 // Small whole numbers are codes, and one more or less of each: y is linear in them, so differences are
 // derivatives.
 TEST_F(InEightBits, has_the_derivatives_of_its_product) {
-  const Fp8 fp8 = rules(true);
+  const Fp8 fp8 = rules(Fp8Scaling::delayed);
   const auto whole = [&](const Shape& shape, std::size_t by) {
     std::vector<double> values(std::size_t(shape.elements()));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = double(i * by % 7) - 3;
@@ -143,8 +144,58 @@ TEST_F(InEightBits, has_the_derivatives_of_its_product) {
   expect_slopes(w, dw);
 }
 
+/// Rounds the block that begins at an element under a power of two.
+template <class F8>
+void round_block(Matrix& out, std::array<std::size_t, 2> first, std::array<std::size_t, 2> size) {
+  const auto each = [&](const auto& visit) {
+    for (std::size_t i = first[0]; i < std::min(out.rows, first[0] + size[0]); ++i)
+      for (std::size_t j = first[1]; j < std::min(out.columns, first[1] + size[1]); ++j)
+        visit(out.values[i * out.columns + j]);
+  };
+  double greatest = 0;
+  each([&](const double& value) { greatest = std::max(greatest, std::abs(value)); });
+  const double scale = std::exp2(std::floor(std::log2(double(largest_of(dtype_of<F8>)) / greatest)));
+  each([&](double& value) { value = double(float(F8(float(value * scale)))) / scale; });
+}
+
+/// What is left of x when each block was rounded; height 1: a line.
+template <class F8>
+Matrix rounded_by(const Matrix& x, std::size_t height, std::size_t width) {
+  Matrix out = x;
+  for (std::size_t i = 0; i < x.rows; i += height)
+    for (std::size_t j = 0; j < x.columns; j += width) round_block<F8>(out, {i, j}, {height, width});
+  return out;
+}
+
+// Each product sums along the lines of its operands, which are rounded for it; squares serve both ways.
+TEST_F(InEightBits, by_blocks_gradients_are_products_of_what_was_rounded_along_their_sums) {
+  const std::int64_t rows = 40, wide = 200, high = 150;
+  for (const auto& [scaling, line, square] :
+       {std::tuple{Fp8Scaling::blockwise, 128, true}, std::tuple{Fp8Scaling::mxfp8, 32, false}}) {
+    const Fp8 fp8 = rules(scaling);
+    const Tensor x = random({rows, wide}, 3), w = random({high, wide}, 0.1), dy = random({rows, high}, 1e-3);
+    for (const Tensor& each : {x, w, dy})  // what is small is lost beside what is not
+      for (std::size_t i = 0; i < std::size_t(each.elements()); ++i)
+        each.as<float>()[i] *= i % 11 == 0 ? 1.0F : 1e-5F;
+    const Tensor y = zeros({rows, high}), dx = zeros({rows, wide}), dw = zeros({high, wide});
+    const auto matrix = [](const Tensor& of) {
+      return Matrix{numbers(of), std::size_t(of.dim(0)), std::size_t(of.dim(1))};
+    };
+    const auto n = std::size_t(line), tall = square ? n : 1;
+    const Matrix of_x = matrix(x), of_w = matrix(w), of_dy = matrix(dy);
+    fp8_product_into(fp8, y, x, w, {});
+    expect_near(y, product(rounded_by<f8e4m3>(of_x, 1, n), rounded_by<f8e4m3>(of_w, tall, n)));
+    const Fp8Rounded back = fp8_grad(fp8, dy, Fp8Back::both);
+    fp8_input_grad_into(fp8, dx, back, w);
+    expect_near(dx, product(rounded_by<f8e5m2>(of_dy, 1, n), rounded_by<f8e4m3>(of_w.turned(), tall, n)));
+    fp8_weight_grad_into(fp8, {dw}, back, x);
+    expect_near(dw,
+                product(rounded_by<f8e5m2>(of_dy.turned(), 1, n), rounded_by<f8e4m3>(of_x.turned(), 1, n)));
+  }
+}
+
 TEST_F(InEightBits, delayed_scales_meet_what_backward_multiplies_and_nothing_else) {
-  const Fp8 fp8 = rules(true);
+  const Fp8 fp8 = rules(Fp8Scaling::delayed);
   const auto met = [&] {
     const std::vector<double> all = numbers(fp8.scales);
     return std::array{all[2], all[5], all[8]};
@@ -163,7 +214,7 @@ TEST_F(InEightBits, delayed_scales_meet_what_backward_multiplies_and_nothing_els
 }
 
 TEST_F(InEightBits, scales_of_inputs_follow_though_no_weight_gradient_is_rounded) {
-  const Fp8 fp8 = rules(true);
+  const Fp8 fp8 = rules(Fp8Scaling::delayed);
   fp8_meet_input(fp8, of(*device_, {1, 2}, Dtype::f32, {1, -3}));
   EXPECT_EQ(numbers(fp8.scales)[2], 3);
 }

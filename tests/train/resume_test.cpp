@@ -111,6 +111,12 @@ INSTANTIATE_TEST_SUITE_P(
                c.run.ranks = 4;
                c.checkpoint.verify = true;
              }},
+        Case{"eight_bits_by_blocks",
+             [](TrainConfig& c) {
+               c.model.fp8 = {.format = Fp8Format::e4m3, .recipe = Fp8Recipe::blockwise};
+               c.parallel.tp = 2;
+               c.run.ranks = 2;
+             }},
         Case{"a_growing_batch",
              [](TrainConfig& c) {
                c.batch.rampup = {4, 4, 8};

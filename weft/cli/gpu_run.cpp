@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/backend/cuda/space.h"
 #include "weft/backend/gpus.h"
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
@@ -81,6 +82,18 @@ std::string why_no_warpgroups(std::string_view device, const ModelConfig& m) {
     if (channels > widest_warpgroup_head || channels % 8 != 0)
       return text("attention of heads of ", channels, " goes by warps");
   return "";
+}
+
+std::string why_blocks_are_widened(std::string_view device, const ModelConfig& m) {
+  const bool wide = m.fp8.recipe == Fp8Recipe::blockwise;
+  if (!names_gpu(device) || !m.fp8.on() || (!wide && m.fp8.recipe != Fp8Recipe::mxfp8)) return "";
+  const std::vector<GpuHere> here = gpus_here().all;
+  const F8Blocks blocks = wide ? F8Blocks::lines_of_128 : F8Blocks::lines_of_32;
+  const auto knows = [&](const GpuHere& gpu) { return cuda::knows_blocks(blocks, gpu.major); };
+  if (here.empty() || std::ranges::all_of(here, knows)) return "";
+  return text("GPUs of compute capability ", wide ? "9.0" : "10",
+              " multiply under such scales; this one has ", here.front().major, ".", here.front().minor,
+              ", and multiplies what codes stand for, in bf16");
 }
 
 std::optional<GpuHere> counted_gpu(std::string_view device) {

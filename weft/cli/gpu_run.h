@@ -26,6 +26,10 @@ void must_read(std::string_view device, const ModelConfig& model);
 /// Why nothing goes by warpgroups, though it may; empty where something does, or where no GPU is here to ask.
 std::string why_no_warpgroups(std::string_view device, const ModelConfig& model);
 
+/// Why scales of blocks make no product faster here; empty where they do, where the model has none, or where
+/// no GPU is here to ask.
+std::string why_blocks_are_widened(std::string_view device, const ModelConfig& model);
+
 /// Whom a device that only counts counts for: the GPU that the first rank here computes on, another one where
 /// there is none here, and none for a processor.
 std::optional<GpuHere> counted_gpu(std::string_view device);

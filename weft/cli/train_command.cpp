@@ -45,6 +45,8 @@ void look_at_gpu(Command& command) {
     no_effect("{profile.on}", "a processor's profilers look when they are told to: perf record -p …");
   const std::string why = why_no_warpgroups(run.device, command.config.model);
   if (run.warpgroups && !why.empty()) no_effect("{run.warpgroups}", why);
+  if (const std::string slow = why_blocks_are_widened(run.device, command.config.model); !slow.empty())
+    command.notices.push_back(spelled(text("{model.fp8.recipe}: ", slow), &command));
 }
 
 }  // namespace

@@ -120,10 +120,24 @@ bool stays_in_bf16(const ModelConfig& config, int layer) {
   return f.ends_in_bf16 && place < count && (place < f.first_layers || place >= count - f.last_layers);
 }
 
+Fp8Scaling scaling_of(Fp8Recipe recipe) {
+  switch (recipe) {
+    case Fp8Recipe::delayed:
+      return Fp8Scaling::delayed;
+    case Fp8Recipe::tensorwise:
+      return Fp8Scaling::tensorwise;
+    case Fp8Recipe::blockwise:
+      return Fp8Scaling::blockwise;
+    case Fp8Recipe::mxfp8:
+      return Fp8Scaling::mxfp8;
+  }
+  fail(Kind::internal, "unknown recipe");
+}
+
 Fp8Rules rules_of(const Fp8Config& f) {
   return {.values = Dtype::f8e4m3,
           .grads = f.format == Fp8Format::hybrid ? Dtype::f8e5m2 : Dtype::f8e4m3,
-          .delayed = f.delayed(),
+          .scaling = scaling_of(f.recipe),
           .margin = f.margin,
           .of_window = f.amax == AmaxChoice::max,
           .remembers = f.delayed() ? f.history : 1,

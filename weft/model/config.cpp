@@ -246,7 +246,7 @@ void check_fp8(const ModelConfig& m) {
   if (f.recipe == Fp8Recipe::delayed)
     fail(Kind::usage,
          "model: {model.fp8.ends_in_bf16} is, as in Megatron-LM, not for delayed scales: add "
-         "{model.fp8.recipe} tensorwise");
+         "{model.fp8.recipe} tensorwise, blockwise or mxfp8");
   const int least = m.decoder_layers > 0 ? std::min(m.layers, m.decoder_layers) : m.layers;
   if (std::int64_t{f.first_layers} + f.last_layers > least)
     fail(Kind::usage, "model: {model.fp8.first_layers} ", f.first_layers, " and {model.fp8.last_layers} ",

@@ -11,15 +11,18 @@
 namespace weft {
 
 enum class Fp8Format : std::uint8_t { none, e4m3, hybrid };
-enum class Fp8Recipe : std::uint8_t { delayed, tensorwise };
+enum class Fp8Recipe : std::uint8_t { delayed, tensorwise, blockwise, mxfp8 };
 enum class AmaxChoice : std::uint8_t { most_recent, max };
 
 constexpr std::array<std::string_view, 3> words(Fp8Format) { return {"none", "e4m3", "hybrid"}; }
-constexpr std::array<std::string_view, 2> words(Fp8Recipe) { return {"delayed", "tensorwise"}; }
+constexpr std::array<std::string_view, 4> words(Fp8Recipe) {
+  return {"delayed", "tensorwise", "blockwise", "mxfp8"};
+}
 constexpr std::array<std::string_view, 2> words(AmaxChoice) { return {"most_recent", "max"}; }
 
 /// What layers multiply is rounded to eight bits, each tensor with one scale. It is that of the tensor at
-/// hand (tensorwise), or follows from what was met in the steps before (delayed).
+/// hand (tensorwise), or follows from what was met in the steps before (delayed). Or each block of a tensor
+/// has one of its own: 128 numbers along what is summed, and squares of a weight (blockwise), or 32 (mxfp8).
 struct Fp8Config {
   Fp8Format format = Fp8Format::none;
   Fp8Recipe recipe = Fp8Recipe::delayed;
@@ -39,7 +42,8 @@ void describe(Visitor& v, Fp8Config& c) {
   v("format", c.format, OnResume::step,
     "operands of linear layers' products in eight bits: e4m3, or gradients as e5m2 (hybrid)");
   v("recipe", c.recipe, OnResume::step,
-    "8-bit products: a tensor's scale follows from earlier steps (delayed) or from itself (tensorwise)");
+    "8-bit products: a tensor's scale follows from earlier steps (delayed) or from itself (tensorwise), or "
+    "blocks of 128 (blockwise) or 32 (mxfp8) have scales of their own");
   v("margin", c.margin, OnResume::step, "delayed scales are divided by 2 to this power",
     legal::from_to(-64, 64));
   v("history", c.history, OnResume::step, "steps that a delayed scale remembers", legal::from_to(1, 65536));

@@ -129,7 +129,7 @@ void Product::owe_weight_grads(Debts& debts, OutputGrad grad, const Tensor& x) {
 // Never where tokens are cut for exact sums. Of what was rounded turned codes alone are kept.
 void Product::owe_in_eight_bits(Debts& debts, OutputGrad dy, const Tensor& x) {
   if (dy.rounded.of.turned) dy.rows = {};
-  dy.rounded.of.codes = {};
+  dy.rounded.keep_turned();
   debts.owe([weight = &weight_, dy = std::move(dy), x] {
     const Fp8Rounded now = dy.rows ? fp8_grad(weight->fp8, dy.rows, Fp8Back::weight) : dy.rounded;
     fp8_weight_grad_into(weight->fp8, weight->grad.place(), now, x);

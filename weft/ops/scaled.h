@@ -11,9 +11,13 @@ enum class Turned : std::uint8_t { no, yes, both };
 /// r and c rounded up to f8_unit, with zeros. met f32 [1], where given, becomes the greatest finite |x| if
 /// that is more.
 Quantized quantize(const Tensor& x, Dtype dtype, Turned turned, const Tensor& scale, const Tensor& met = {});
+/// The same by blocks, each with a scale that follows from its greatest finite |x|. Sizes are rounded up to
+/// f8_unit_of(blocks).
+Quantized quantize_blocks(const Tensor& x, Dtype dtype, Turned turned, F8Blocks blocks);
 /// met becomes the greatest finite |x| if that is more.
 void meet(const Tensor& met, const Tensor& x);
-/// out [m, n] (+)= a b^T times both inverses (+ bias), of what quantize() made of a [m, k] and b [n, k]
+/// out [m, n] (+)= a b^T times both inverses (+ bias), of what quantize() made of a [m, k] and b [n, k], or
+/// both quantize_blocks(): one or two in lines of 128 and one in squares at most, or two in lines of 32
 void scaled_matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how);
 /// rows f32 [.., 2 + remembered] of ScaleRow
 void renew_scales(const Tensor& rows, const ScaleArgs& how);

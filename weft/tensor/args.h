@@ -51,17 +51,26 @@ inline constexpr std::int64_t f8_unit = 16;
 /// The largest number of a type of eight bits: what the greatest of a tensor is scaled to.
 constexpr float largest_of(Dtype dtype) { return dtype == Dtype::f8e5m2 ? 57344.0F : 448.0F; }
 
+/// What of a matrix of eight bits shares a scale: all of it, or blocks of it, each with a power of two of its
+/// own (f8_blocks.h). Lines are so many elements of a row.
+enum class F8Blocks : std::uint8_t { whole, lines_of_128, squares_of_128, lines_of_32 };
+
 /// A matrix x [r, c] in eight bits, as it lies and turned; what lies beyond x up to the next unit is zero.
 /// Either may be empty.
 struct Quantized {
   Tensor codes;   // [r', c']
   Tensor turned;  // [c', r']
+  /// By blocks: one over what each was multiplied by. Lines are those of what they stand for: turned codes
+  /// are others then.
+  Tensor inverses = {}, turned_inverses = {};
 };
 /// out (+)= a b^T times both inverses (+ bias)
 struct ScaledArgs {
-  Tensor a_inverse, b_inverse;  // f32 [1]: one over what a and b were multiplied by
+  Tensor a_inverse, b_inverse;  // one over what a and b were multiplied by: f32 [1], or of their blocks
   Tensor bias = {};             // [n], added to every row
   bool accumulate = false;      // out += instead of out =
+  F8Blocks a_blocks = F8Blocks::whole, b_blocks = F8Blocks::whole;
+  bool in_blocks() const { return a_blocks != F8Blocks::whole; }
 };
 /// What is kept of a tensor's scale, a row of f32: the scale, one over it, and the greatest |x| that was met,
 /// now and in the steps before.

@@ -65,6 +65,12 @@ class Kernels {
   virtual void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) {
     next({"quantize", Work::elementwise}, &Kernels::quantize, out, x, scale, met);
   }
+  /// The same with scales that follow from the greatest finite |x| of each block, and sizes that are
+  /// multiples of f8_unit_of(blocks); inverses lie as F8Grid has them, those of blocks without a number 1 or,
+  /// as exponents, 0
+  virtual void quantize_blocks(const Quantized& out, const Tensor& x, F8Blocks blocks) {
+    next({"quantize_blocks", Work::elementwise}, &Kernels::quantize_blocks, out, x, blocks);
+  }
   /// out [m, n] (+)= a [m', k] b [n', k]^T times both inverses (+ bias), where m' and n' are m and n rounded
   /// up; a and b may be of two types, but not both f8e5m2; out of dense rows; bias mixed
   virtual void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) {

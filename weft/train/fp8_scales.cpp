@@ -27,12 +27,12 @@ Fp8Scales::Fp8Scales(const std::map<int, Stage>& stages, const ProcessMesh& mesh
 Tensor Fp8Scales::met() const { return rows_.slice(2, ScaleRow::met, 1); }
 
 void Fp8Scales::begin_step() const {
-  if (!empty() && rules_.delayed) ops::fill(met(), 0);
+  if (!empty() && rules_.delayed()) ops::fill(met(), 0);
 }
 
 // Gradients are the last of a product's operands, and may be of a type of their own.
 void Fp8Scales::follow() const {
-  if (empty() || !rules_.delayed) return;
+  if (empty() || !rules_.delayed()) return;
   const Tensor greatest = ops::contiguous(met());
   mesh_.along(stage_axes).all_reduce(greatest, Reduce::max).wait();
   ops::copy_into(met(), greatest);
@@ -46,7 +46,7 @@ void Fp8Scales::follow() const {
 
 std::vector<checkpoint::Named> Fp8Scales::named() const {
   std::vector<checkpoint::Named> out;
-  if (empty() || !rules_.delayed) return out;
+  if (empty() || !rules_.delayed()) return out;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     out.push_back(checkpoint::whole(names_[i], rows_.at(0, std::int64_t(i))));
     out.back().pieces.front().where.replica = mesh_.place(stage_axes);

@@ -197,6 +197,7 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::optimizer(c);
   validate::scores(c);
   validate::precision(c, notices);
+  validate::blocks(c, notices);
   validate::guard(c);
   validate::data(c, notices);
   validate::checkpoint(c);

@@ -31,6 +31,7 @@ void optimizer(const TrainConfig&);
 /// Whoever looks at greatest scores.
 void scores(const TrainConfig&);
 void precision(TrainConfig&, std::vector<std::string>& notices);
+void blocks(const TrainConfig&, std::vector<std::string>& notices);
 void data(TrainConfig&, std::vector<std::string>& notices);
 void checkpoint(const TrainConfig&);
 void guard(const TrainConfig&);

@@ -27,6 +27,8 @@ int& chosen() {
 }  // namespace
 
 void set_cards(const Cards& is) { cards() = is; }
+int capability() { return cards().capability; }
+std::size_t version_of_products() { return cards().products; }
 bool has_nccl() { return cards().nccl; }
 int chosen_device() { return chosen(); }
 

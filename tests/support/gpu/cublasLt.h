@@ -31,7 +31,15 @@ enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,
   CUBLASLT_MATMUL_DESC_A_SCALE_POINTER = 17,
   CUBLASLT_MATMUL_DESC_B_SCALE_POINTER = 18,
-  CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26
+  CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26,
+  CUBLASLT_MATMUL_DESC_A_SCALE_MODE = 31,
+  CUBLASLT_MATMUL_DESC_B_SCALE_MODE = 32
+};
+enum cublasLtMatmulMatrixScale_t {
+  CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F = 0,
+  CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0 = 2,
+  CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F = 4,
+  CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F = 5
 };
 enum cublasLtMatrixLayoutAttribute_t {
   CUBLASLT_MATRIX_LAYOUT_LD = 4,
@@ -78,6 +86,7 @@ struct cublasLtMatmulHeuristicResult_t {
 };
 
 extern "C" {
+std::size_t cublasLtGetVersion();
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,

@@ -10,33 +10,14 @@
 #include <vector>
 
 #include "tests/support/gpu/emulated.h"
+#include "tests/support/gpu/product_form.h"
 #include "weft/base/half.h"
 
 namespace {
 
 using emulated::Touch;
 
-struct Desc {
-  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
-  const float *a_scale = nullptr, *b_scale = nullptr;  // of eight bits
-  int bias_type = -1;                                  // that of d
-  void* before = nullptr;                              // what gelu reads or read, of d's type and batches
-  std::int64_t before_ld = 0;
-
-  bool goes_through_gelu() const {
-    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-  }
-  bool goes_back() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
-  bool sums_up() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
-  bool biased() const { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
-  /// As the header has it: what gelu reads lies somewhere, its rows at multiples of eight elements.
-  bool before_fits() const {
-    if (!goes_through_gelu() && !goes_back()) return true;
-    return before && reinterpret_cast<std::uintptr_t>(before) % 16 == 0 && before_ld % 8 == 0;
-  }
-};
+using Desc = emulated::ProductForm;
 struct Layout {
   cudaDataType type;
   std::int64_t rows, columns, ld, batch_stride;
@@ -121,7 +102,7 @@ struct Product {
   /// The combinations of types that the library's table has.
   bool supported() const {
     if (is_f8(la.type) || is_f8(lb.type)) return supported_f8();
-    if (la.type != lb.type || how.a_scale || how.b_scale) return false;
+    if (la.type != lb.type || how.a_scale.at || how.b_scale.at) return false;
     if (ld.type != la.type && ld.type != CUDA_R_32F) return false;
     if (!gelu_fits()) return false;
     if (how.sums_up() && (ld.batches != 1 || bias_type() != int(ld.type))) return false;
@@ -139,9 +120,11 @@ struct Product {
         if (size * std::int64_t(size_of(each.type)) % 16 != 0) return false;
     for (const void* each : {a, b, static_cast<const void*>(d)})
       if (reinterpret_cast<std::uintptr_t>(each) % 16 != 0) return false;
-    for (const float* each : {how.a_scale, how.b_scale})
-      if (reinterpret_cast<std::uintptr_t>(each) % 16 != 0)
+    for (const auto& each : {how.a_scale, how.b_scale})
+      if (reinterpret_cast<std::uintptr_t>(each.at) % 16 != 0)
         return false;  // as seen on a GPU: no manual says so
+    if (!emulated::go_together(how.a_scale, how.b_scale, emulated::capability())) return false;
+    if (how.a_scale.mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0 && depth() % 32 != 0) return false;
     return !how.biased() || bias_type() == (ld.type == CUDA_R_32F ? int(CUDA_R_16BF) : int(ld.type));
   }
   /// One matrix, and nothing that is added.
@@ -150,10 +133,13 @@ struct Product {
     return how.before_fits() && how.before_ld >= ld.rows && ld.batches == 1 && beta == 0;
   }
   /// What the sums are multiplied by.
-  float scale() const { return alpha * (how.a_scale ? *how.a_scale : 1) * (how.b_scale ? *how.b_scale : 1); }
+  float scale() const { return alpha * whole(how.a_scale) * whole(how.b_scale); }
+  static float whole(const emulated::OperandScale& is) {
+    return is.at && !is.of_blocks() ? *static_cast<const float*>(is.at) : 1;
+  }
   bool touched() const {
-    for (const float* each : {how.a_scale, how.b_scale})
-      if (each && !emulated::touch(each, sizeof *each, Touch::read)) return false;
+    for (const auto& [each, lines] : {std::pair{how.a_scale, ld.rows}, {how.b_scale, ld.columns}})
+      if (each.at && !emulated::touch(each.at, each.bytes(depth(), lines), Touch::read)) return false;
     bool alive =
         touch(a, la, Touch::read) && touch(b, lb, Touch::read) && (beta == 0 || touch(c, lc, Touch::read));
     if (how.biased())
@@ -169,10 +155,12 @@ struct Product {
     return alive && touch(d, ld, Touch::write);
   }
   float left(std::int64_t z, std::int64_t i, std::int64_t k) const {
-    return load(a, z * la.batch_stride + (how.a == CUBLAS_OP_T ? i * la.ld + k : k * la.ld + i), la.type);
+    return how.a_scale.of(k, i, depth(), ld.rows) *
+           load(a, z * la.batch_stride + (how.a == CUBLAS_OP_T ? i * la.ld + k : k * la.ld + i), la.type);
   }
   float right(std::int64_t z, std::int64_t k, std::int64_t j) const {
-    return load(b, z * lb.batch_stride + (how.b == CUBLAS_OP_T ? k * lb.ld + j : j * lb.ld + k), lb.type);
+    return how.b_scale.of(k, j, depth(), ld.columns) *
+           load(b, z * lb.batch_stride + (how.b == CUBLAS_OP_T ? k * lb.ld + j : j * lb.ld + k), lb.type);
   }
   /// sums[i] = sum over k of left[k][i] times right[k][j], in an order that follows from the shape, as that
   /// of the real library's kernels does: in ascending k or in descending.
@@ -232,6 +220,7 @@ void look_at_alignment(const Product& product, const Preference& promised) {
 
 extern "C" {
 
+std::size_t cublasLtGetVersion() { return emulated::version_of_products(); }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = nullptr;
   return CUBLAS_STATUS_SUCCESS;
@@ -256,26 +245,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
       which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD || which == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER ||
       which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER;
   if (bytes != (is_place ? 8U : 4U)) return CUBLAS_STATUS_INVALID_VALUE;
-  if (which == CUBLASLT_MATMUL_DESC_TRANSA)
-    std::memcpy(&is.a, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_TRANSB)
-    std::memcpy(&is.b, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_EPILOGUE)
-    std::memcpy(&is.epilogue, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
-    std::memcpy(&is.bias, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER)
-    std::memcpy(&is.before, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD)
-    std::memcpy(&is.before_ld, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER)
-    std::memcpy(&is.a_scale, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER)
-    std::memcpy(&is.b_scale, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE)
-    std::memcpy(&is.bias_type, value, bytes);
-  else
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  void* const place = is.place_of(which);
+  if (!place) return CUBLAS_STATUS_NOT_SUPPORTED;
+  std::memcpy(place, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,

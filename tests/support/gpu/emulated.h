@@ -71,6 +71,9 @@ struct Grid {
 };
 /// The cudaError_t of a launch that this GPU does not take: checked when it is asked for, as a GPU does.
 int launch_error(void* stream, const Grid& grid);
+/// The first number of the compute capability of the machine's GPUs.
+int capability();
+std::size_t version_of_products();
 /// A kernel with its arguments; and how one is made, of a kernel and of where they lie (gpu.h).
 using Bound = std::function<void(const Grid&)>;
 using Bind = Bound (*)(const void* kernel, void** arguments);

@@ -16,7 +16,8 @@ LtLibrary lt_library() {
           cublasLtMatmulPreferenceDestroy,
           cublasLtMatmulPreferenceSetAttribute,
           cublasLtMatmulAlgoGetHeuristic,
-          cublasLtMatmul};
+          cublasLtMatmul,
+          cublasLtGetVersion};
 }
 
 }  // namespace weft::cuda

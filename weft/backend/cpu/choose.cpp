@@ -31,7 +31,7 @@ class ProductKernels final : public FastKernels {
   }
   void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) override {
     const product::InBf16 wide = product::in_bf16(out, a);
-    product::widen(wide, a, b, threads());
+    product::widen(wide, a, b, how, threads());
     products_.matmul(wide.sums, wide.a, wide.b, product::sums_in_bf16());
     product::finish(out, wide.sums, how, threads());
   }

@@ -35,6 +35,7 @@ class CudaKernels final : public Kernels {
                       const MatmulArgs&) override;
 
   void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) override;
+  void quantize_blocks(const Quantized& out, const Tensor& x, F8Blocks blocks) override;
   void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs&) override;
   void renew_scales(const Tensor& rows, const ScaleArgs&) override;
 
@@ -134,12 +135,14 @@ class CudaKernels final : public Kernels {
                const cuda::ThroughGelu& gelu = {});
   void ready_products();
   void* product_space() const;
-  /// What operands of eight bits are multiplied by to be what they stand for.
+  /// What operands of eight bits are multiplied by to be what they stand for: where the library takes it
+  /// from.
   struct Inverses {
-    const float *a, *b;
+    const void *a, *b;
   };
-  /// Where the library takes them from.
-  Inverses aligned(const Inverses& from);
+  Inverses inverses(const ScaledArgs& how);
+  /// Codes by blocks, and what they stand for, in bf16.
+  Tensor widened(const Tensor& codes, const Tensor& inverses, F8Blocks blocks) const;
   void slabs_of(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   void in_fixed_order(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&);
   cuda::Queue& queue() const;

@@ -38,6 +38,7 @@ LtLibrary lt_library() {
   look_up(out.loaded, out.set_preference, "cublasLtMatmulPreferenceSetAttribute");
   look_up(out.loaded, out.find, "cublasLtMatmulAlgoGetHeuristic");
   look_up(out.loaded, out.multiply, "cublasLtMatmul");
+  look_up(out.loaded, out.version, "cublasLtGetVersion");
   return out;
 }
 

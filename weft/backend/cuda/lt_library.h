@@ -21,6 +21,7 @@ struct LtLibrary {
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
   decltype(&cublasLtMatmulAlgoGetHeuristic) find;
   decltype(&cublasLtMatmul) multiply;
+  decltype(&cublasLtGetVersion) version;
   std::shared_ptr<void> loaded = nullptr;  // stays as long as somebody may call
 };
 

@@ -35,6 +35,24 @@ int alignment_of(const Tensor& t) {
   return int(bits == 0 ? 256 : std::min<std::uintptr_t>(256, bits & (~bits + 1)));
 }
 
+// Numbers of the library's, since headers before CUDA 12.9 have no names for them all.
+constexpr int scale_mode_of_first = 31, scale_mode_of_second = 32;
+constexpr std::size_t first_with_blocks = 120900;
+
+std::int32_t mode_of(F8Blocks blocks) {
+  switch (blocks) {
+    case F8Blocks::whole:
+      return 0;
+    case F8Blocks::lines_of_32:
+      return 2;
+    case F8Blocks::lines_of_128:
+      return 4;
+    case F8Blocks::squares_of_128:
+      return 5;
+  }
+  fail(Kind::internal, "unknown blocks");
+}
+
 // The library's second operand is our first.
 int epilogue_of(const Products::Call& call) {
   if (call.sums) return CUBLASLT_EPILOGUE_BGRADB;
@@ -92,10 +110,24 @@ Products::Plan Products::made(const Key& key, const Call& call) const {
   set(CUBLASLT_MATMUL_DESC_TRANSB, key.turned_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) set(CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
   if (call.gelu.before) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.before_ld);
+  if (key.a_blocks != F8Blocks::whole) scale_by_blocks(plan, key);
   // Which ways there are is asked with vectors in their places: each call brings its own.
   point(planned(plan, call));
   plan.known = choose(plan, key);
   return plan;
+}
+
+void Products::scale_by_blocks(const Plan& plan, const Key& key) const {
+  if (const std::size_t version = library_.version(); version < first_with_blocks)
+    fail(Kind::device, "cuda: cuBLASLt ", version / 10000, ".", version / 100 % 100,
+         " knows no scales of blocks, expected 12.9 or newer; take another {model.fp8.recipe}");
+  const auto set = [&](int which, F8Blocks blocks) {
+    const std::int32_t mode = mode_of(blocks);
+    check(library_.set_form(plan.form.get(), cublasLtMatmulDescAttributes_t(which), &mode, sizeof mode),
+          "scales of blocks");
+  };
+  set(scale_mode_of_first, key.b_blocks);
+  set(scale_mode_of_second, key.a_blocks);
 }
 
 bool Products::choose(Plan& plan, const Key& key) const {
@@ -123,7 +155,9 @@ bool Products::choose(Plan& plan, const Key& key) const {
   if (!found_one)
     fail(Kind::device, "cuda: cuBLASLt knows no way to multiply ", key.out.rows, " x ", key.out.columns,
          " with strides ", key.a.ld, ", ", key.b.ld, " and ", key.out.ld,
-         is_f8(key.a.type) ? "; products of eight bits want a GPU of compute capability 8.9 or more" : "");
+         key.a_blocks != F8Blocks::whole ? " and scales of blocks"
+         : is_f8(key.a.type) ? "; products of eight bits want a GPU of compute capability 8.9 or more"
+                             : "");
   plan.algorithm = found.algo;
   plan.workspace = found.workspaceSize;
   return true;
@@ -186,7 +220,9 @@ Products::Key Products::key_of(const Call& call) {
           .vector_alignment = alignment_of(call.bias ? call.bias : call.sums),
           .epilogue = epilogue_of(call),
           .before_ld = before ? matrix_of(before).ld : 0,
-          .before_alignment = alignment_of(before)};
+          .before_alignment = alignment_of(before),
+          .a_blocks = call.a_blocks,
+          .b_blocks = call.b_blocks};
 }
 
 bool Products::multiply(const Call& call) {

@@ -30,9 +30,10 @@ class Products {
     Tensor bias = {};  // [n] of out's type, or none
     void* workspace = nullptr;
     Queue* queue = nullptr;
-    const float *a_inverse = nullptr, *b_inverse = nullptr;  // of operands of eight bits
+    const void *a_inverse = nullptr, *b_inverse = nullptr;  // of operands of eight bits
     ThroughGelu gelu = {};
     Tensor sums = {};  // f32 [m]: of a's rows, as read, where it stands alone; or none
+    F8Blocks a_blocks = F8Blocks::whole, b_blocks = F8Blocks::whole;  // of what inverses are
   };
   /// False where the library knows no way with gelu or sums; where it knows none without, this fails.
   bool multiply(const Call& call);
@@ -53,6 +54,7 @@ class Products {
     int epilogue;
     std::int64_t before_ld;
     int before_alignment;  // 0: none
+    F8Blocks a_blocks, b_blocks;
     auto operator<=>(const Key&) const = default;
   };
   template <class T>
@@ -70,7 +72,7 @@ class Products {
     const Products* by;
     const Plan* plan;
     void *out, *a, *b, *vector, *before, *workspace;
-    const float *a_inverse, *b_inverse;
+    const void *a_inverse, *b_inverse;
     double beta;  // what is there counts so much; as wide as places, so that nothing lies between members
     void operator()(cudaStream_t stream) const { by->run(*this, stream); }
   };
@@ -84,6 +86,8 @@ class Products {
   /// Where the vectors of a call lie.
   void point(const Planned& it) const;
   bool choose(Plan& plan, const Key& key) const;
+  /// Tells the library what inverses are of.
+  void scale_by_blocks(const Plan& plan, const Key& key) const;
   Handle<cublasLtMatrixLayoutOpaque_t> layout(const Matrix& matrix, std::int64_t batches) const;
 
   LtLibrary library_;

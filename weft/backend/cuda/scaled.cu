@@ -3,6 +3,8 @@
 // apart: sm_90a
 #include <cmath>
 
+#include "weft/backend/cuda/device.h"
+#include "weft/backend/cuda/eights.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/pointwise.h"
 #include "weft/backend/cuda/products.h"
@@ -37,18 +39,6 @@ struct Tile {
   Scratch scratch;
 };
 
-/// x times scale, or NaN where x is not finite: 0 times that is none.
-__device__ __forceinline__ float scaled(float x, float scale) { return fmaf(x, 0.0F, x * scale); }
-template <class F8>
-__device__ __forceinline__ std::uint32_t pair_of(float low, float high, float scale) {
-  return gpu::pack_eights<F8>(scaled(low, scale), scaled(high, scale));
-}
-
-__device__ __forceinline__ float greater_finite(float greatest, float x) {
-  const float size = fabsf(x);
-  return size > greatest && size <= std::numeric_limits<float>::max() ? size : greatest;
-}
-
 /// Sixteen codes of a row: to the tile, and to where the row lies.
 template <class F8>
 __device__ __forceinline__ void put_codes(const Rounding& job, Tile& shared, const float (&x)[unit],
@@ -57,8 +47,8 @@ __device__ __forceinline__ void put_codes(const Rounding& job, Tile& shared, con
   std::uint32_t words[unit / 4];
 #pragma unroll
   for (int i = 0; i < unit; i += 4) {
-    const std::uint32_t low = pair_of<F8>(x[i], x[i + 1], scale),
-                        high = pair_of<F8>(x[i + 2], x[i + 3], scale);
+    const std::uint32_t low = pair_of<F8>(x[i], x[i + 1], scale, scale),
+                        high = pair_of<F8>(x[i + 2], x[i + 3], scale, scale);
     words[i / 4] = low | high << 16;
     std::uint16_t* const to = shared.pairs[threadIdx.x / 4] + (threadIdx.x % 4) * (unit / 2) + i / 2;
     to[0] = std::uint16_t(low);
@@ -161,10 +151,6 @@ struct SumOfThree {
   }
 };
 
-unsigned char* codes_of(const Tensor& tensor) {
-  return tensor ? static_cast<unsigned char*>(place_of(tensor)) : nullptr;
-}
-
 std::int64_t in_units(std::int64_t size) { return (size + f8_unit - 1) / f8_unit * f8_unit; }
 
 }  // namespace
@@ -196,10 +182,14 @@ void CudaKernels::renew_scales(const Tensor& rows, const ScaleArgs& how) {
   gpu::launch(queue(), {(job.rows.count + threads - 1) / threads, threads}, renew, job);
 }
 
-CudaKernels::Inverses CudaKernels::aligned(const Inverses& from) {
+// Scales of blocks begin where a tensor of their own does.
+CudaKernels::Inverses CudaKernels::inverses(const ScaledArgs& how) {
+  if (how.in_blocks()) return {place_of(how.a_inverse), place_of(how.b_inverse)};
+  const auto *a = elements<float>(how.a_inverse), *b = elements<float>(how.b_inverse);
+  if (scale_lies_well(how.a_inverse) && scale_lies_well(how.b_inverse)) return {a, b};
   if (!scale_space_) scale_space_ = workspace({scale_space});
   auto* to = elements<float>(scale_space_);
-  gpu::launch(queue(), {1, 32}, bring_inverses, from.a, from.b, to);
+  gpu::launch(queue(), {1, 32}, bring_inverses, a, b, to);
   return {to, to + 4};
 }
 
@@ -208,14 +198,25 @@ CudaKernels::Inverses CudaKernels::aligned(const Inverses& from) {
 void CudaKernels::scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) {
   ready_products();
   const Rows to = rows_of(out);
-  const bool direct = scaled_in_place(out, how);
-  const Inverses given{elements<float>(how.a_inverse), elements<float>(how.b_inverse)};
-  const bool lie_well = scale_lies_well(how.a_inverse) && scale_lies_well(how.b_inverse);
-  const Inverses scales = lie_well ? given : aligned(given);
+  const bool widen = !knows_blocks(how.a_blocks, device_->capability());
+  const bool direct = scaled_in_place(out, how, widen);
+  const Tensor left = widen ? widened(a, how.a_inverse, how.a_blocks) : a,
+               right = widen ? widened(b, how.b_inverse, how.b_blocks) : b;
   const Tensor whole = direct ? out : workspace({a.dim(0), b.dim(0)});
-  Products::Call call{
-      whole,           a,        b,        Read::as_is, Read::transposed, direct && how.accumulate, {},
-      product_space(), &queue(), scales.a, scales.b};
+  Products::Call call{.out = whole,
+                      .a = left,
+                      .b = right,
+                      .read_b = Read::transposed,
+                      .accumulate = direct && how.accumulate,
+                      .workspace = product_space(),
+                      .queue = &queue()};
+  if (!widen) {
+    const Inverses scales = inverses(how);
+    call.a_inverse = scales.a;
+    call.b_inverse = scales.b;
+    call.a_blocks = how.a_blocks;
+    call.b_blocks = how.b_blocks;
+  }
   if (direct) call.bias = how.bias;
   products_->multiply(call);
   if (direct) return;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "weft/backend/cuda/slabs.h"
-#include "weft/tensor/args.h"
+#include "weft/tensor/f8_blocks.h"
 
 namespace weft::cuda {
 
@@ -34,12 +34,20 @@ inline std::int64_t depth_of(const Tensor& a, const MatmulArgs& how) {
 inline bool gelu_in_products(Dtype dtype, Activation f, int capability) {
   return is_half(dtype) && f == Activation::gelu && capability >= 9;
 }
+/// Whether the library multiplies matrices with scales of such blocks on GPUs of a compute capability. What
+/// it does not know is widened to bf16, which holds codes under powers of two.
+inline bool knows_blocks(F8Blocks blocks, int capability) {
+  if (blocks == F8Blocks::whole) return true;
+  return capability == (blocks == F8Blocks::lines_of_32 ? 10 : 9);
+}
 /// Whether the library writes a product of eight bits where it is wanted. What is there already is added in
-/// f32: the library rounds a half's product before it adds.
-inline bool scaled_in_place(const Tensor& out, const ScaledArgs& how) {
-  const bool fits = out.dim(0) % f8_unit == 0 && out.dim(1) % f8_unit == 0 && whole_vectors(out);
+/// f32: the library rounds a half's product before it adds. Of bf16 it makes no f16.
+inline bool scaled_in_place(const Tensor& out, const ScaledArgs& how, bool widened) {
+  const std::int64_t unit = f8_unit_of(how.a_blocks);
+  const bool fits = out.dim(0) % unit == 0 && out.dim(1) % unit == 0 && whole_vectors(out);
   const bool fused = !how.bias || (is_half(out.dtype()) && adds_in_product(how.bias, out));
-  return fits && fused && !(how.accumulate && is_half(out.dtype()));
+  const bool is_made = !(widened && out.dtype() == Dtype::f16);
+  return fits && fused && is_made && !(how.accumulate && is_half(out.dtype()));
 }
 /// Whether the library takes the scale of an operand of eight bits from where it lies.
 inline bool scale_lies_well(const Tensor& inverse) {

@@ -68,9 +68,14 @@ void MetaGpuKernels::quantize(const Quantized&, const Tensor& x, const Tensor&, 
 void MetaGpuKernels::scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b,
                                    const ScaledArgs& how) {
   ready_products();
-  const bool lie_well = scale_lies_well(how.a_inverse) && scale_lies_well(how.b_inverse);
-  if (!lie_well && !scale_space_) scale_space_ = workspace({scale_space});
-  if (!scaled_in_place(out, how)) (void)workspace({a.dim(0), b.dim(0)});
+  if (!how.in_blocks()) {
+    const bool lie_well = scale_lies_well(how.a_inverse) && scale_lies_well(how.b_inverse);
+    if (!lie_well && !scale_space_) scale_space_ = workspace({scale_space});
+  }
+  const bool widened = !knows_blocks(how.a_blocks, like_.major);
+  const Tensor wide[] = {widened ? workspace(a.shape(), Dtype::bf16) : Tensor(),
+                         widened ? workspace(b.shape(), Dtype::bf16) : Tensor()};
+  if (!scaled_in_place(out, how, widened)) (void)workspace({a.dim(0), b.dim(0)});
 }
 
 void MetaGpuKernels::sum_rows(const Tensor&, const Tensor& dy) {

@@ -46,6 +46,7 @@ class FastKernels : public ReferenceKernels {
   fast::InstructionSet instruction_set() const { return set_; }
 
   void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) override;
+  void quantize_blocks(const Quantized& out, const Tensor& x, F8Blocks blocks) override;
 
   void fill(const Tensor& out, double value) override;
   void copy(const Tensor& out, const Tensor& in) override;

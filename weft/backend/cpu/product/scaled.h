@@ -1,5 +1,6 @@
 // Products of eight bits on a processor, which has no instruction for them: bf16 holds every code, so their
-// sums are those of a product of bf16 in f32.
+// sums are those of a product of bf16 in f32. It holds them under powers of two as well, which is what scales
+// of blocks are: there operands are what codes stand for, and nothing is left to be multiplied by.
 #pragma once
 
 #include "weft/tensor/kernels.h"
@@ -14,8 +15,8 @@ struct InBf16 {
 InBf16 in_bf16(const Tensor& out, const Tensor& a);
 /// How sums are asked for.
 inline MatmulArgs sums_in_bf16() { return {.b = Read::transposed}; }
-void widen(const InBf16& into, const Tensor& a, const Tensor& b, int threads);
-/// out (+)= sums times both inverses (+ bias)
+void widen(const InBf16& into, const Tensor& a, const Tensor& b, const ScaledArgs& how, int threads);
+/// out (+)= sums times both inverses, where these are of whole matrices (+ bias)
 void finish(const Tensor& out, const Tensor& sums, const ScaledArgs& how, int threads);
 
 }  // namespace weft::product

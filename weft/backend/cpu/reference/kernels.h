@@ -19,6 +19,7 @@ class ReferenceKernels : public Kernels {
                       const MatmulArgs&) override;
 
   void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) override;
+  void quantize_blocks(const Quantized& out, const Tensor& x, F8Blocks blocks) override;
   void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs&) override;
   void renew_scales(const Tensor& rows, const ScaleArgs&) override;
 
