@@ -65,9 +65,8 @@ class Kernels {
   virtual void quantize(const Quantized& out, const Tensor& x, const Tensor& scale, const Tensor& met) {
     next({"quantize", Work::elementwise}, &Kernels::quantize, out, x, scale, met);
   }
-  /// The same with scales that follow from the greatest finite |x| of each block, and sizes that are
-  /// multiples of f8_unit_of(blocks); inverses lie as F8Grid has them, those of blocks without a number 1 or,
-  /// as exponents, 0
+  /// The same with scales that follow from the greatest finite |x| of each block; sizes are multiples of
+  /// f8_unit_of(blocks), inverses lie as F8Grid has them, 1 (an exponent: 0) where a block has no number
   virtual void quantize_blocks(const Quantized& out, const Tensor& x, F8Blocks blocks) {
     next({"quantize_blocks", Work::elementwise}, &Kernels::quantize_blocks, out, x, blocks);
   }
@@ -76,8 +75,7 @@ class Kernels {
   virtual void scaled_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const ScaledArgs& how) {
     next({"scaled_matmul", Work::product}, &Kernels::scaled_matmul, out, a, b, how);
   }
-  /// rows f32 [.., 2 + remembered] of ScaleRow: their scales follow from what was met, which then moves on by
-  /// one, and nothing was met yet
+  /// rows f32 [.., 2 + remembered] of ScaleRow: scales follow from what was met, which then moves on by one
   virtual void renew_scales(const Tensor& rows, const ScaleArgs& how) {
     next({"renew_scales", Work::elementwise}, &Kernels::renew_scales, rows, how);
   }
@@ -182,8 +180,7 @@ class Kernels {
   virtual void softmax(const Tensor& y, const Tensor& x) {
     next({"softmax", Work::attention}, &Kernels::softmax, y, x);
   }
-  /// Probabilities are normalised over what is seen, then dropped; lse knows nothing of dropout. args.h has
-  /// the rest
+  /// Probabilities sum to one over what is seen, then some are dropped; lse knows nothing of that (args.h)
   virtual void attention(const AttentionOut& out, const Attended& in, const AttentionArgs& how) {
     next({"attention", Work::attention}, &Kernels::attention, out, in, how);
   }
