@@ -27,7 +27,8 @@ struct Shared {
   OfWarp of[warps];
 };
 
-__global__ void __launch_bounds__(32 * warps) forward(Forward job) {
+template <bool tells>
+__device__ __forceinline__ void attend_queries(const Forward& job) {
   const Attend& a = job.attend;
   const std::int64_t query = std::int64_t(blockIdx.x) * warps + threadIdx.x / 32;
   if (query >= job.queries) return;
@@ -68,8 +69,12 @@ __global__ void __launch_bounds__(32 * warps) forward(Forward job) {
     if (c * 32 + lane < a.v.one.width) put(job.o.one, to + c * 32 + lane, o[c] * share);
   if (lane != 0) return;
   put(job.lse, start_of(job.lse, query), sum == 0 ? -INFINITY : max + logf(sum));
-  if (job.greatest.data) put(job.greatest, start_of(job.greatest, query), greatest_of(max, sum));
+  if constexpr (tells) put(job.greatest, start_of(job.greatest, query), greatest_of(max, sum));
 }
+
+__global__ void __launch_bounds__(32 * warps) forward(Forward job) { attend_queries<false>(job); }
+/// And the greatest scores: registers for three blocks, which the other has on some GPUs, would be too few.
+__global__ void __launch_bounds__(32 * warps, 2) forward_telling(Forward job) { attend_queries<true>(job); }
 
 /// A head a block; rows [b, n, s] of elements.
 struct Raise {
@@ -130,7 +135,8 @@ void CudaKernels::attention(const AttentionOut& out, const Attended& in, const A
     const bool by_warpgroups = warpgroups() && warpgroups_attend(job.attend);
     return by_warpgroups ? attend_by_warpgroups(queue(), job) : attend_fast(queue(), job);
   }
-  gpu::launch(queue(), {(queries + warps - 1) / warps, 32 * warps, sizeof(Shared)}, forward,
+  gpu::launch(queue(), {(queries + warps - 1) / warps, 32 * warps, sizeof(Shared)},
+              out.greatest ? forward_telling : forward,
               Forward{attend(in, how), heads_of(out.o), for_every_column(out.lse, 1),
                       elements_of(out.greatest), queries});
 }
