@@ -76,7 +76,8 @@ std::int64_t places(const ModelConfig& config) { return std::max(config.sequence
 
 double growth_at(const ScoresConfig& scores, std::int64_t place) {
   const std::int64_t first = scores.growth_of == QueryGrowth::still ? 1 : 0;
-  return 1 + scores.growth * std::log(1 + double((place + first) / scores.growth_every));
+  const std::int64_t times = (place + first) / scores.growth_every;
+  return 1 + scores.growth * std::log(1 + double(times));
 }
 
 enum class Grows : std::uint8_t { no, yes };
