@@ -46,6 +46,25 @@ TEST(Idle, flags_without_biases_wait_for_what_has_some) {
                               "--disable-bias-linear leaves none"}});
 }
 
+TEST(Idle, growth_of_queries_waits_for_layers_that_may_grow) {
+  const std::string rope = "--position-embedding-type rope ";
+  const std::vector<std::string> words{rope + "--query-growth-of all", rope + "--query-growth-every 4"};
+  expect_said(std::array{
+      Case{words[0], "--query-growth-of", "only --query-growth-every lets queries grow"},
+      Case{words[1], "--query-growth-every", "only --no-rope-freq gives layers that turn nothing"}});
+  EXPECT_EQ(said(words[1] + " --query-growth-of all"), "");
+}
+
+TEST(Idle, norms_of_latents_wait_for_latents) {
+  const std::string_view why = "only --multi-latent-attention with --qk-layernorm norms latents";
+  const std::string latents =
+      "--position-embedding-type rope --disable-bias-linear --multi-latent-attention "
+      "--latent-norm-epsilon 0.1";
+  expect_said(std::array{Case{"--latent-norm-epsilon 0.1", "--latent-norm-epsilon", why},
+                         Case{latents, "--latent-norm-epsilon", why}});
+  EXPECT_EQ(said(latents + " --qk-layernorm"), "");
+}
+
 TEST(Idle, flags_of_experts_wait_for_experts) {
   const std::string_view why = "only --num-experts gives layers a router";
   expect_said(std::array{

@@ -139,6 +139,8 @@ constexpr Idle table[] = {
     {"model.window_full_every", see_all, parts},
     {"model.window_layers", see_all, parts},
     {"model.scores.growth", no_growth, "only --query-growth-every lets queries grow"},
+    {"model.latent.norm_epsilon", plain_latents,
+     "only --multi-latent-attention with --qk-layernorm norms latents"},
     {"model.scores.growth_of", no_growth, "only --query-growth-every lets queries grow"},
     {"model.scores.growth_every", none_still, "only --no-rope-freq gives layers that turn nothing"},
     {"model.gate_limit", not_gated, gates},

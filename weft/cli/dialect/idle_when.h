@@ -33,6 +33,7 @@ inline bool none_still(const TrainConfig& c) {
   return c.model.scores.growth_of == QueryGrowth::still && turns_channels(c.model) &&
          std::ranges::count(c.model.rotary.skip_layers, 0) == std::ssize(c.model.rotary.skip_layers);
 }
+inline bool plain_latents(const TrainConfig& c) { return !c.model.latent.on || !c.model.qk_norm; }
 inline bool no_growth(const TrainConfig& c) { return c.model.scores.growth_every == 0; }
 inline bool wide_weights(const TrainConfig& c) { return !c.parallel.wire.weights; }
 inline bool wide_gradients(const TrainConfig& c) { return !c.parallel.wire.gradients; }
