@@ -199,6 +199,9 @@ TEST(HubKin, a_glm_with_latent_attention_is_a_deepseek) {
             1.8);
   EXPECT_EQ(model_with("glm4_moe_lite", json::object(), {"mlp_layer_types"}).experts.layers,
             (std::vector{0, 1}));
+  EXPECT_EQ(model_with("deepseek_v3", {{"rms_norm_eps", 1e-5}}).latent.norm_epsilon, 1e-6);
+  EXPECT_EQ(reason("deepseek_v3", [](auto& m) { m.latent.norm_epsilon = 1e-4; }),
+            "norms of latents with an epsilon other than 1e-6");
   EXPECT_EQ(said("glm4_moe_lite", {{"mlp_layer_types", {"dense"}}}),
             "c: \"mlp_layer_types\" is [\"dense\"], expected a list of 2 words");
   EXPECT_EQ(said("glm4_moe_lite", {{"mlp_layer_types", {"dense", "wide"}}}),
