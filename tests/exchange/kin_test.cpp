@@ -40,6 +40,18 @@ TEST(HubKin, layer_norms_that_stand_one_behind_the_other_find_their_type) {
   EXPECT_EQ(type_for(plain), "starcoder2");
 }
 
+// Of Cohere 2 a layer without a window turns nothing.
+TEST(HubKin, layers_of_one_kind_turn_all_or_none) {
+  const json full{{"sliding_window", nullptr},
+                  {"layer_types", std::vector<std::string>(4, "full_attention")}};
+  const ModelConfig still = model_with("cohere2", full);
+  EXPECT_EQ(still.window, 0);
+  EXPECT_EQ(still.rotary.skip_layers, std::vector<int>(4, 1));
+  expect_kept(still, "cohere2");
+  EXPECT_EQ(model_with("cohere2", {{"sliding_window", nullptr}}, {"layer_types"}).rotary.skip_layers,
+            still.rotary.skip_layers);
+}
+
 TEST(HubKin, settings_go_without_saying) {
   const ModelConfig cohere =
       model_with("cohere2", json::object(), {"layer_types", "sliding_window", "rope_parameters"});
@@ -73,8 +85,11 @@ TEST(HubKin, settings_go_without_saying) {
 }
 
 TEST(HubKin, what_weft_cannot_compute_is_refused_by_name) {
-  EXPECT_EQ(said("cohere2", {{"sliding_window", nullptr}}),
-            "c: \"sliding_window\" is missing, and weft has a window wherever a layer of it turns");
+  EXPECT_EQ(
+      said("cohere2", {{"sliding_window", nullptr},
+                       {"layer_types", json(std::vector<std::string>(4, "sliding_attention"))}}),
+      "c: \"layer_types\" is [\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_"
+      "attention\"], but no window is switched on");
   EXPECT_EQ(said("cohere2", {{"use_parallel_block", false}}),
             "c: \"use_parallel_block\" is false, weft can only compute true");
   EXPECT_EQ(said("starcoder2", {{"norm_type", "rms_norm"}}),

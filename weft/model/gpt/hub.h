@@ -37,8 +37,8 @@ void read_llama4(ModelConfig& model, HubSettings& settings);
 void read_ministral3(ModelConfig& model, HubSettings& settings);
 nlohmann::json usual_angles_of_ministral3();
 /// GPT-NeoX, GPT-J, Phi, Falcon, Cohere, and through read_serial StarCoder 2 and Nemotron.
-void read_serial(ModelConfig& model, GptType type, HubSettings& settings);
 void read_beside(ModelConfig& model, GptType type, HubSettings& settings);
+void read_serial(ModelConfig& model, GptType type, HubSettings& settings);
 /// Mamba 2, Bamba and Granite 4.
 void read_states(ModelConfig& model, GptType type, HubSettings& settings);
 /// Granite's multipliers.

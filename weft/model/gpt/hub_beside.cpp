@@ -43,9 +43,8 @@ void read_phi(ModelConfig& m, HubSettings& s) {
 
 /// All of them in layers of two kinds: some look through a window and turn, the others do neither.
 void read_kinds_of_cohere(ModelConfig& m, HubSettings& s) {
-  if (s.says("sliding_window") && s.find("sliding_window") == nullptr)
-    s.refuse("sliding_window", "and weft has a window wherever a layer of it turns");
   read_hub_window(m, GptType::cohere2, s);
+  if (m.window == 0) m.rotary.skip_layers.assign(std::size_t(m.layers), 1);
   s.must_be("position_embedding_type", "rope_gptj");
   s.must_be("rotary_pct", 1.0);
   for (const char* name : {"use_gated_activation", "use_parallel_block", "use_embedding_sharing"})
