@@ -61,7 +61,7 @@ struct BlockRounding {
     const float size = std::abs(value);
     return size > greatest && value - value == 0 ? size : greatest;
   }
-  std::int64_t line() const { return blocks == F8Blocks::lines_of_32 ? F8Grid::narrow : F8Grid::wide; }
+  std::int64_t line() const { return F8Grid{blocks, all_rows, all_columns}.line(); }
 
   /// Columns [from, to) of row i under a scale.
   void round(std::int64_t i, std::int64_t from, std::int64_t to, float scale) const {
