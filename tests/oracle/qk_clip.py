@@ -69,13 +69,14 @@ def compare(weft, folder, seed):
     greatest = [json.loads(line)["max_attention_logit"] for line in (folder / "log.jsonl").read_text().splitlines()]
     their_losses, their_norms, their_greatest, other = by_megatron(model, shape, samples, alpha, threshold)
     ours, theirs = oracle.renamed(after, shape), dict(other.named_parameters())
-    weights = max(((ours[n] - theirs[n]).abs().max() / theirs[n].abs().max()).item() for n in ours if not oracle.zero_in_theory(n, shape))
+    # By their lengths: AdamW moves the row of a word that was seen once by the sign of its gradient, even where that is all but nothing.
+    weights = max(((ours[n] - theirs[n]).norm() / theirs[n].norm()).item() for n in ours if not oracle.zero_in_theory(n, shape))
     found = [oracle.apart(losses, their_losses), oracle.apart(norms, their_norms), oracle.apart(greatest, their_greatest), weights]
     clipped = sum(g > threshold for g in greatest)
     print(f"seed {seed}: {shape['kind']}, {shape['heads']} heads of {shape['groups']} groups, {clipped} steps of {STEPS} clip: losses apart by {found[0]:.1e}, "
           f"gradient norms by {found[1]:.1e}, greatest scores by {found[2]:.1e}, weights by {found[3]:.1e}")
     # A key's bias that does not turn walks after noise (zero_in_theory): no probability knows it, but a greatest score does.
-    if found[0] > 1e-4 or found[1] > 1e-3 or found[2] > (1e-2 if shape["kind"] == "gpt2" else 1e-3) or found[3] > 2e-3:
+    if found[0] > 1e-4 or found[1] > 1e-3 or found[2] > (1e-2 if shape["kind"] == "gpt2" else 1e-3) or found[3] > 1e-3:
         sys.exit(f"  ours   {losses} {greatest}\n  theirs {their_losses} {their_greatest}")
     return clipped
 

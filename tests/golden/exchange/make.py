@@ -171,7 +171,7 @@ MODELS = {
                  dict(dtype=torch.bfloat16)),
     "ernie4_5": (t.Ernie4_5ForCausalLM, t.Ernie4_5Config(**SMALL, head_dim=8, use_bias=pick(False, True), **turned(rope_type="default", rope_theta=500.0)), {}),
     "dots1": (t.Dots1ForCausalLM, t.Dots1Config(
-        **{**SMALL, "num_hidden_layers": 3}, n_routed_experts=8, num_experts_per_tok=4, n_group=pick(4, 1), topk_group=pick(2, 1), n_shared_experts=pick(1, 2),
+        **{**SMALL, "num_hidden_layers": 3}, n_routed_experts=8, num_experts_per_tok=4, **pick(dict(n_group=4, topk_group=2), dict(n_group=1, topk_group=1)), n_shared_experts=pick(1, 2),
         moe_intermediate_size=pick(12, 20), first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=2.5, head_dim=8, sliding_window=pick(5, 9),
         max_window_layers=pick(1, 3), **turned(rope_type="default", rope_theta=500.0)), {}),
     "minimax_m2": (t.MiniMaxM2ForCausalLM, t.MiniMaxM2Config(
