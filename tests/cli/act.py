@@ -48,6 +48,7 @@ MARKERS = ["<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<|endof
 FIM = BPE | {"tokenizer-type": "GPT2BPETokenizer", "tokenizer-special-tokens": MARKERS, "fim-data": None, "fim-rate": "1"}
 BERT = {"family": "bert", "data-order": UNSET}  # no flag but the word that names the model
 T5 = {"family": "t5", "data-order": UNSET, "decoder-seq-length": "16"}
+SLOPES = {"position-embedding-type": "alibi"}
 DISTANCES = T5 | {"position-embedding-type": "relative"}
 FRAGMENTS = FIM | {"fim-split-sample": "a", "fim-fragment-rate": "1"}
 
@@ -66,6 +67,7 @@ PAIRS = {
     "ffn-hidden-size": ({}, "64", "96"), "num-attention-heads": ({}, "4", "2"), "kv-channels": ({}, "8", "16"),
     "group-query-attention": ({}, True, UNSET), "num-query-groups": ({}, "1", "2"), "seq-length": ({}, "16", "32"),
     "decoder-num-layers": (T5, "1", "2"), "decoder-seq-length": (T5, "16", "64"),
+    "alibi-power": (SLOPES, "8", "4"), "alibi-scaled": (SLOPES, True, UNSET), "embed-layernorm": ({}, True, UNSET),
     "relative-attention-num-buckets": (DISTANCES, "8", "16"),
     "relative-attention-max-distance": (DISTANCES | {"relative-attention-num-buckets": "8"}, "6", "12"),
     "multi-latent-attention": (ROPE, True, UNSET), "q-lora-rank": (LATENT, "8", UNSET), "kv-lora-rank": (LATENT, "8", "16"),

@@ -127,6 +127,7 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "capped"  ? tiny_capped()
                        : name == "chunks"  ? tiny_chunks()
                        : name == "grown"   ? tiny_grown()
+                       : name == "falling" ? tiny_falling()
                        : name == "neox"    ? tiny_neox()
                        : name == "command" ? tiny_command()
                        : name == "delta"   ? tiny_delta()

@@ -51,13 +51,12 @@ INSTANTIATE_TEST_SUITE_P(Layouts, OnTheGpu,
                          });
 
 // A chunk of steps costs the emulator as much as a whole one, however few there are: some layouts.
-INSTANTIATE_TEST_SUITE_P(Others, OnTheGpu,
-                         ::testing::Combine(::testing::Values("delta", "hybrid", "gemma", "olmo", "neox",
-                                                              "command", "weighed", "capped", "chunks"),
-                                            ::testing::Values(cuts()[2], cuts()[5])),
-                         [](const auto& test) {
-                           return std::get<0>(test.param) + "_" + name_of(std::get<1>(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Others, OnTheGpu,
+    ::testing::Combine(::testing::Values("delta", "hybrid", "gemma", "olmo", "neox", "command", "weighed",
+                                         "capped", "chunks", "falling"),
+                       ::testing::Values(cuts()[2], cuts()[5])),
+    [](const auto& test) { return std::get<0>(test.param) + "_" + name_of(std::get<1>(test.param)); });
 
 /// Two heads of 64 channels over sixteen tokens, so that attention runs by tiles where it is in half
 /// precision.

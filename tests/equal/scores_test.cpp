@@ -1,5 +1,5 @@
-// Caps of scores and logits, chunks that see themselves alone and queries that grow, under every kind of cut;
-// in models as Gemma 2 and Llama 4 are built.
+// Caps of scores and logits, chunks that see themselves alone, queries that grow and scores that fall with
+// distances, under every kind of cut; in models as Gemma 2, Llama 4 and BLOOM are built.
 #include <gtest/gtest.h>
 
 #include "tests/equal/few_steps.h"
@@ -9,7 +9,7 @@ using namespace weft::testing;
 
 namespace {
 
-constexpr const char* models[] = {"capped", "chunks", "grown"};
+constexpr const char* models[] = {"capped", "chunks", "grown", "falling"};
 
 /// Among them all four ways in which ranks share a sequence, whose parts begin and end within chunks.
 std::vector<Cut> cuts() {
@@ -49,6 +49,14 @@ TEST(Scores, are_those_that_were_asked_for) {
   losses.push_back(alone(chunks).losses);
   chunks.scores.growth_every = 0;
   losses.push_back(alone(chunks).losses);
+  ModelConfig falling = shape_of("falling", 4);
+  losses.push_back(alone(falling).losses);
+  falling.alibi.scaled = false;
+  losses.push_back(alone(falling).losses);
+  falling.alibi.power = 8;
+  losses.push_back(alone(falling).losses);
+  falling.embedding_norm = false;
+  losses.push_back(alone(falling).losses);
   expect_all_differ(losses);
 }
 

@@ -74,7 +74,6 @@ TEST(HubBeside, what_weft_cannot_compute_is_refused_by_name) {
             "c: \"use_qk_norm\" is true, weft can only compute false");
   EXPECT_EQ(said("cohere", {{"attention_bias", true}}),
             "c: \"attention_bias\" is true, weft can only compute false");
-  EXPECT_EQ(said("falcon", {{"alibi", true}}), "c: \"alibi\" is true, weft can only compute false");
   EXPECT_EQ(said("falcon", {{"multi_query", false}, {"num_kv_heads", 2}}),
             "c: \"num_kv_heads\" is 2, weft can only compute as many as heads without "
             "new_decoder_architecture");
@@ -121,7 +120,8 @@ TEST(HubBeside, what_one_type_lacks_is_named) {
   EXPECT_EQ(reason("cohere", [](auto& m) { m.rotary.percent = 0.5; }),
             "layer norms without biases, with heads of which a part turns");
   EXPECT_EQ(reason("cohere", [](auto& m) { m.norm_bias = true; }),
-            "layer norms that have biases, with a gated MLP");
+            "layer norms that have biases, with an output multiplier");
+  EXPECT_EQ(reason("phi", [](auto& m) { m.gated = true; }), "layer norms that have biases, with a gated MLP");
   EXPECT_EQ(reason("falcon", [](auto& m) { m.channels = 8; }),
             "layer norms that have biases, with heads that are not hidden / heads wide");
   EXPECT_EQ(reason("falcon", [](auto& m) { m.output_multiplier = 2; }),

@@ -142,11 +142,14 @@ TEST(HubConfig, what_no_family_has_is_named) {
             start + "rotary positions on a part of each head, with norms of queries and keys");
   model = tiny_llama();
   model.norm = NormKind::layer;
+  EXPECT_EQ(type_for(model), "stablelm");
+  model.experts.count = 2;
   EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "rotary positions with a layer norm");
   model = tiny_gpt2();
   EXPECT_EQ(type_for(model), "gpt2");
   model.qkv_bias = false;
-  EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "learned positions without biases");
+  EXPECT_EQ(refused([&] { (void)type_for(model); }),
+            start + "learned positions with a window, with scores that are scaled");
   model = tiny_llama();
   model.activation = Activation::tanh;
   EXPECT_EQ(refused([&] { (void)hub_config_json(model, Dtype::f32, {}); }),

@@ -347,12 +347,13 @@ TEST(HubGranite, what_no_family_has_is_named) {
   EXPECT_EQ(reason("granite", [](auto& m) { m.sink = Sink::learned; }), "multipliers with attention sinks");
   EXPECT_EQ(reason("mixtral", [](auto& m) { m.softmax_scale = 2; }),
             "multipliers in layers of other kinds than attention and an MLP");
-  EXPECT_EQ(reason("llama3",
-                   [](auto& m) {
-                     m.residual_multiplier = 2;
-                     m.norm = NormKind::layer;
-                   }),
-            "multipliers with a layer norm, or an MLP that is not gated");
+  EXPECT_EQ(
+      reason("llama3",
+             [](auto& m) {
+               m.residual_multiplier = 2;
+               m.norm = NormKind::layer;
+             }),
+      "layers as GPT-NeoX's, Phi's or Cohere's, with multipliers of embeddings, scores or what they add");
   EXPECT_EQ(reason("phi3", [](auto& m) { m.output_multiplier = 2; }),
             "multipliers with heads of which a part turns, or layers of which none");
 }

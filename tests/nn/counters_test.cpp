@@ -59,6 +59,7 @@ std::vector<Case> cases() {
       with("window", tiny_llama(), [](auto& c) { c.window = 3; }),
       with("caps", tiny_capped()),
       with("chunks_and_queries_that_grow", tiny_chunks()),
+      with("scores_that_fall", tiny_falling()),
       with("geglu", tiny_llama(), [](auto& c) { c.activation = Activation::gelu_erf; }),
       with("squared_relu", tiny_gpt2(), [](auto& c) { c.activation = Activation::squared_relu; }),
       with("wide_heads", tiny_gpt2(), [](auto& c) { c.channels = 8; }),

@@ -146,6 +146,7 @@ std::vector<Case> placed() {
       with("caps", tiny_capped()),
       with("chunks_and_queries_that_grow", tiny_chunks()),
       with("queries_that_all_grow", tiny_grown()),
+      with("scores_that_fall", tiny_falling()),
       with("caps_of_further_tokens", tiny_ahead(tiny_llama()),
            [](auto& c) {
              c.scores.cap = 0.5;

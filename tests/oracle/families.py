@@ -110,6 +110,59 @@ def falcon(rng, shape, common):
     return t.FalconForCausalLM(t.FalconConfig(**said, **kind, alibi=False, bias=rng.choice([True, False]), rope_parameters=angles(500.0)))
 
 
+def gpt_sizes(shape, common):
+    """In GPT-2's words."""
+    return dict(vocab_size=shape["words"], n_positions=shape["sequence"], n_embd=shape["width"], n_layer=shape["layers"], n_head=shape["heads"],
+                n_inner=shape["inner"], initializer_range=0.1, bos_token_id=1, eos_token_id=2, tie_word_embeddings=common["tie_word_embeddings"],
+                resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation="eager")
+
+
+def gpt_bigcode(rng, shape, common):
+    return t.GPTBigCodeForCausalLM(t.GPTBigCodeConfig(**gpt_sizes(shape, common), multi_query=True))  # else it becomes a GPT-2
+
+
+def gpt_neo(rng, shape, common):
+    pattern = [rng.choice(["global", "local"]) for _ in range(shape["layers"])]
+    return t.GPTNeoForCausalLM(t.GPTNeoConfig(
+        vocab_size=shape["words"], hidden_size=shape["width"], num_layers=shape["layers"], num_heads=shape["heads"], intermediate_size=shape["inner"],
+        attention_types=[[pattern, 1]], window_size=rng.choice([3, 5]), max_position_embeddings=shape["sequence"], initializer_range=0.1, bos_token_id=1,
+        eos_token_id=2, tie_word_embeddings=common["tie_word_embeddings"], attn_implementation="eager"))
+
+
+def opt(rng, shape, common):
+    """As Galactica: with biases it becomes a GPT-2."""
+    return t.OPTForCausalLM(t.OPTConfig(
+        vocab_size=shape["words"], hidden_size=shape["width"], num_hidden_layers=shape["layers"], num_attention_heads=shape["heads"], ffn_dim=shape["inner"],
+        max_position_embeddings=shape["sequence"], enable_bias=False, activation_function=rng.choice(["relu", "gelu"]), dropout=0.0,
+        init_std=0.1, bos_token_id=1, eos_token_id=2, pad_token_id=None, tie_word_embeddings=common["tie_word_embeddings"], attn_implementation="eager"))
+
+
+def bloom(rng, shape, common):
+    return t.BloomForCausalLM(t.BloomConfig(
+        vocab_size=shape["words"], hidden_size=shape["width"], n_layer=shape["layers"], n_head=shape["heads"], initializer_range=0.1, bos_token_id=1,
+        eos_token_id=2, tie_word_embeddings=common["tie_word_embeddings"], attn_implementation="eager"))
+
+
+def mpt(rng, shape, common):
+    return t.MptForCausalLM(t.MptConfig(
+        vocab_size=shape["words"], d_model=shape["width"], n_layers=shape["layers"], n_heads=shape["heads"], max_seq_len=shape["sequence"],
+        initializer_range=0.1, tie_word_embeddings=common["tie_word_embeddings"], attn_implementation="eager"))
+
+
+def falcon_falling(rng, shape, common):
+    """transformers 5 adds what scores fall by twice where attention is eager."""
+    said = without(single_keys(common), "attn_implementation")
+    said["ffn_hidden_size"] = said.pop("intermediate_size")
+    return t.FalconForCausalLM(t.FalconConfig(**said, alibi=True, multi_query=rng.choice([True, False]), parallel_attn=rng.choice([True, False]),
+                                              bias=rng.choice([True, False]), new_decoder_architecture=False, attn_implementation="sdpa"))
+
+
+def stablelm(rng, shape, common):
+    return t.StableLmForCausalLM(t.StableLmConfig(
+        **without(common, "rms_norm_eps", "head_dim"), use_qkv_bias=rng.choice([True, False]), use_parallel_residual=rng.choice([True, False]),
+        rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
+
+
 def cohere(rng, shape, common):
     return t.CohereForCausalLM(t.CohereConfig(**common, logit_scale=rng.choice([0.25, 1.0]), rope_parameters=angles(500.0)))
 
@@ -185,7 +238,7 @@ def granitemoehybrid(rng, shape, common):
         rope_parameters=angles(500.0)))
 
 
-FAMILIES = (bamba, granitemoehybrid, gpt_neox, gptj, phi, falcon, cohere, cohere2, starcoder2, nemotron, glm, arcee, seed_oss, ministral3, dots1, minimax_m2, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
+FAMILIES = (bamba, granitemoehybrid, gpt_bigcode, gpt_neo, opt, bloom, mpt, falcon_falling, stablelm, gpt_neox, gptj, phi, falcon, cohere, cohere2, starcoder2, nemotron, glm, arcee, seed_oss, ministral3, dots1, minimax_m2, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):
@@ -204,6 +257,8 @@ def draw(rng, shape, family=None):
             torch.nn.init.normal_(weight, std=0.3)  # so that few choices are close enough for rounding to make another
         if name.endswith(("conv1d.weight", "conv1d.bias")):
             torch.nn.init.normal_(weight, std=0.5)  # as in nemotron_h.py
+        if name.endswith("embed_positions.weight"):
+            weight.data[:2] = 0  # as weft writes what no place of an OPT reads
         if name.endswith("e_score_correction_bias"):
             weight.data = 0.2 * torch.rand_like(weight)
         if weight.dim() == 1 and name.endswith(("norm.weight", ".bias")):

@@ -216,7 +216,7 @@ def apart(a, b):
 def zero_in_theory(name, shape):
     """The gradient of a key's bias is zero where it does not turn, so Adam walks after noise."""
     if shape["kind"] == "families":
-        return name.endswith(("k_proj.bias", "query_key_value.bias"))
+        return name.endswith(("k_proj.bias", "query_key_value.bias", "c_attn.bias"))
     return shape["kind"] in ("gpt2", "gpt_oss") and "linear_qkv.bias" in name
 
 

@@ -88,6 +88,19 @@ inline ModelConfig tiny_chunks() {
   return config;
 }
 
+/// As BLOOM is built: scores fall with distances, and embeddings have a norm. Slopes are multiplied as in
+/// Falcon, and a layer looks through a window, as in neither.
+inline ModelConfig tiny_falling() {
+  ModelConfig config = tiny_gpt2();
+  config.positions = Positions::alibi;
+  config.alibi = {.power = 2, .scaled = true};
+  config.embedding_norm = true;
+  config.window = 4;
+  config.window_full_every = 2;
+  complete(config);
+  return config;
+}
+
 /// The queries of all layers do, with the angles of those that turn.
 inline ModelConfig tiny_grown() {
   ModelConfig m = tiny_chunks();

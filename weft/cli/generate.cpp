@@ -181,7 +181,7 @@ int run_generate(Args args) {
   const GenerateOptions& o = what.options;
   const Choice choice{.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p};
   check(choice);
-  const NamedModel named = find_model(what.directory);
+  NamedModel named = find_model(what.directory);
   for (const std::string& notice : named.notices) std::cerr << spelled(notice) << '\n';
   const std::string& family = named.settings.model.kind;
   const bool guesses = kind_named(family).speech == Speech::guesses;
@@ -190,6 +190,9 @@ int run_generate(Args args) {
          ", which guesses hidden words and draws none; leave ", join(what.drawing, ", "), " out");
   const auto tokenizer = tokenizer_of(o, named);
   const std::string prompt = prompt_of(o);
+  constexpr std::int64_t around_it = 2;  // tokens that begin a text and end it
+  if (!guesses)
+    read_no_longer(named.settings.model, std::ssize(tokenizer->encode(prompt)) + around_it + o.tokens);
   must_read(o.device, named.settings.model);
   const auto device = open_device(o.device, {.threads = o.threads});
   ReadModel model(named, o.precision, *device);

@@ -1,6 +1,8 @@
 // Finds out what a directory is, builds its model and fills it.
 #include "weft/cli/read_model.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
@@ -71,6 +73,12 @@ NamedModel find_model(const fs::path& directory) {
   return exchange::is_hub_directory(directory) ? found_hub(directory) : found_step(directory);
 }
 
+void read_no_longer(ModelConfig& config, std::int64_t tokens) {
+  const bool by_table = config.positions == Positions::rotary || config.positions == Positions::alibi;
+  if (!by_table || config.decoder_layers > 0) return;
+  config.sequence = config.max_positions = std::min(config.sequence, tokens);
+}
+
 ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& device)
     : device_(device), config_(to_read(named.settings.model, precision)) {
   const ModelKind kind = kind_of(config_);
@@ -87,9 +95,7 @@ ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& devic
 std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std::int32_t> text,
                                    Device& device) {
   ModelConfig config = to_read(named.settings.model, Precision::f32);
-  // Every part has a table of angles: for the text's places, not for all that the model knows.
-  if (config.positions == Positions::rotary && config.decoder_layers == 0)
-    config.sequence = config.max_positions = std::ssize(text);
+  read_no_longer(config, std::ssize(text));
   SoloCommunicator solo;
   const Source source(named);
   const ModelKind kind = kind_of(config);

@@ -25,6 +25,10 @@ struct NamedModel {
 /// Fails with Kind::usage where there is no such directory, with Kind::data where it holds no model.
 NamedModel find_model(const std::filesystem::path& directory);
 
+/// What is made for each place of a text is made for so many, not for all that the model knows; and angles
+/// that are stretched where texts are long, as they are for such a text.
+void read_no_longer(ModelConfig& config, std::int64_t tokens);
+
 /// The whole model on one rank, only to be read.
 class ReadModel {
  public:

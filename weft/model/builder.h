@@ -114,6 +114,7 @@ class Builder {
   bool sees_part(int layer) const;  // of the text before: a window of it, or a chunk
   std::int64_t window(int layer) const;
   Tensor query_angles(int layer);
+  Tensor falling();
   ContextParallel context_of(int layer) const;
   AttentionShape attention_shape(int layer, const Looks& looks);
   Sinks sinks(const std::string& name) const;
@@ -166,6 +167,7 @@ class Builder {
   Tensor window_angles_;          // but for those with a window, which may turn otherwise
   Tensor growth_;                 // of queries of layers that turn nothing
   Tensor growing_angles_;         // of queries of those that turn
+  Tensor falling_;                // biases by distance that nobody learns
   Parameter* words_ = nullptr;    // of this stage's first embedding
   Parameter* positions_ = nullptr;
   Parameter* ahead_words_ = nullptr;  // of further tokens: an output layer that is tied shares them

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/number.h"
+#include "weft/model/alibi.h"
 #include "weft/model/builder.h"
 #include "weft/model/relative.h"
 #include "weft/model/rotary.h"
@@ -48,9 +49,18 @@ Tensor Builder::query_angles(int layer) {
   return table;
 }
 
+/// Of this rank's heads, in all layers alike.
+Tensor Builder::falling() {
+  if (config_.positions != Positions::alibi || falling_) return falling_;
+  const std::int64_t heads = exact(config_.heads, tp_.size()), first = tp_.rank() * heads;
+  falling_ = alibi_biases(config_, {first, first + heads}, device_);
+  return falling_;
+}
+
 AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
   const std::int64_t groups = std::max<std::int64_t>(config_.groups / tp_.size(), 1);
   const std::int64_t heads = exact(config_.heads, tp_.size());
+  const bool by_distance = config_.positions == Positions::relative || config_.positions == Positions::alibi;
   return {.groups = groups,
           .per_group = exact(heads, groups),
           .channels = config_.channels,
@@ -69,7 +79,8 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .pairing = config_.rotary.interleaved ? Pairing::neighbours : Pairing::halves,
           .context = context_of(layer),
           .parts = {.here = parts_here(), .sharers = parts() > 1 ? keys_ : nullptr},
-          .no_distance = config_.positions == Positions::relative ? side_length(config_, looks.side) - 1 : 0};
+          .falling = falling(),
+          .no_distance = by_distance ? side_length(config_, looks.side) - 1 : 0};
 }
 
 // Fewer groups than ranks: neighbours share a group. Each has its own queries of it and their gates, and all

@@ -88,7 +88,7 @@ std::unique_ptr<Embedding> Builder::embed(Side side, bool from_first) {
       Embedding::Added{
           .positions = table(shared_if_listed("embedding.positions"), positions_, positions_elsewhere()),
           .types = table(shared_if_listed("embedding.types"), nullptr, false)},
-      Embedding::Options{.dropout = float(config_.hidden_dropout),
+      Embedding::Options{.dropout = config_.embedding_norm ? 0 : float(config_.hidden_dropout),
                          .multiplier = embedding_multiplier(config_),
                          .wide = config_.residual_in_f32,
                          .first = words_here().first,

@@ -235,6 +235,31 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
   check_parallel(m, may);
 }
 
+/// Biases of scores that fall with distances, and norms of embeddings.
+void check_alibi(const ModelConfig& m, const LayerForms& may) {
+  if (m.embedding_norm && !may.embedding_norm)
+    fail(Kind::usage, "model: ", m.kind, " has embeddings as they are: leave {model.embedding_norm} out");
+  if (m.embedding_norm && m.ahead.depths > 0)
+    fail(Kind::usage,
+         "model: {model.ahead.depths} reads embeddings as they are: leave it or {model.embedding_norm} out");
+  if (m.embedding_norm && m.residual_in_f32)
+    fail(Kind::usage,
+         "model: {model.embedding_norm} gives what layers add to in the type of the weights: leave it or "
+         "{model.residual_in_f32} out");
+  if (m.positions != Positions::alibi) return;
+  if (!may.alibi)
+    fail(Kind::usage, "model: ", m.kind, " has no scores that fall with distances: {model.positions} alibi");
+  if (m.latent.on)
+    fail(Kind::usage, "model: latent attention turns by places: leave {model.positions} alibi out");
+  if (m.scores.cap > 0)
+    fail(Kind::usage,
+         "model: scores that fall with distances, {model.positions} alibi, have no {model.scores.cap}");
+  if (!m.token_drop.layers.empty())
+    fail(Kind::usage,
+         "model: {model.positions} alibi counts the tokens between two, and {model.token_drop.layers} leaves "
+         "some out: leave one out");
+}
+
 void check_fp8(const ModelConfig& m) {
   const Fp8Config& f = m.fp8;
   if (!f.on()) return;
@@ -322,6 +347,7 @@ void complete_layers(ModelConfig& m, const LayerForms& may) {
   complete_window(m);
   complete_turning_layers(m);
   check_scores(m, may);
+  check_alibi(m, may);
   check_longrope(m);
   complete_hybrid(m);
   complete_experts(m);

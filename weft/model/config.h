@@ -11,6 +11,7 @@
 #include "weft/base/legal.h"
 #include "weft/base/on_resume.h"
 #include "weft/model/ahead_config.h"
+#include "weft/model/alibi_config.h"
 #include "weft/model/delta_config.h"
 #include "weft/model/experts_config.h"
 #include "weft/model/fp8_config.h"
@@ -28,7 +29,7 @@ namespace weft {
 /// What activations and multiplied weights are stored in; sums, masters and moments are f32 whatever this
 /// says.
 enum class Precision : std::uint8_t { f32, bf16, f16 };
-enum class Positions : std::uint8_t { learned, rotary, none, relative };
+enum class Positions : std::uint8_t { learned, rotary, none, relative, alibi };
 /// What each head gives to no key: nothing, what a score of zero takes, or of a score that it learns.
 enum class Sink : std::uint8_t { none, zero, learned };
 /// Where the norms of a block stand: before what attention or an MLP reads, behind what it gives and before
@@ -41,8 +42,8 @@ enum class InitMethod : std::uint8_t { normal, xavier_uniform };
 
 /// The words of an enum in the order of its enumerators: how flags, files and help spell them.
 constexpr std::array<std::string_view, 3> words(Precision) { return {"f32", "bf16", "f16"}; }
-constexpr std::array<std::string_view, 4> words(Positions) {
-  return {"learned", "rotary", "none", "relative"};
+constexpr std::array<std::string_view, 5> words(Positions) {
+  return {"learned", "rotary", "none", "relative", "alibi"};
 }
 constexpr std::array<std::string_view, 3> words(Sink) { return {"none", "zero", "learned"}; }
 constexpr std::array<std::string_view, 3> words(NormPlaces) { return {"before", "around", "behind"}; }
@@ -105,11 +106,13 @@ struct ModelConfig {
   Positions positions = Positions::learned;
   RotaryConfig rotary;
   RelativeConfig relative;
+  AlibiConfig alibi;
 
   NormKind norm = NormKind::layer;
   double norm_epsilon = 1e-5;
   bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
   bool norm_bias = true;            // of layer norms
+  bool embedding_norm = false;      // GPT: of the embeddings, which are not dropped then
   NormPlaces norm_places = NormPlaces::before;
   ParallelSublayers parallel_sublayers = ParallelSublayers::none;
   bool qk_norm = false;          // normalize each head's queries and keys before they turn
@@ -229,6 +232,8 @@ void describe_norms(Visitor& v, ModelConfig& c) {
   v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
   v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
   v("norm_bias", c.norm_bias, OnResume::model, "biases of layer norms");
+  v("embedding_norm", c.embedding_norm, OnResume::model,
+    "GPT: normalize embeddings, in place of dropout on them, as BLOOM does");
   v("norm_places", c.norm_places, OnResume::model,
     "norms of what attention and MLPs read, of what they give, or of both");
   v("parallel_sublayers", c.parallel_sublayers, OnResume::model,
@@ -289,6 +294,7 @@ void describe(Visitor& v, ModelConfig& c) {
   v("positions", c.positions, OnResume::model, "how a token knows where it stands");
   v.group("rotary", c.rotary);
   v.group("relative", c.relative);
+  v.group("alibi", c.alibi);
   describe_norms(v, c);
   v("activation", c.activation, OnResume::model, "non-linearity of the MLP");
   v("gated", c.gated, OnResume::model, "gate the MLP: activation(gate) times up");
@@ -361,7 +367,8 @@ void complete(ModelConfig&);
 /// What layers of some families may be, and of others not.
 struct LayerForms {
   bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false,
-       hybrid = false, norm_places = false, scores = false, parallel = false, logits_bias = false;
+       hybrid = false, norm_places = false, scores = false, parallel = false, logits_bias = false,
+       alibi = false, embedding_norm = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

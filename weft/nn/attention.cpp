@@ -41,7 +41,7 @@ AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, cons
           .chunk = shape.chunk,
           .query_segments = segments,
           .key_segments = segments,
-          .bias = biases,
+          .bias = biases ? biases : shape.falling,
           .bias0 = shape.no_distance,
           .sinks = sinks,
           .greatest = greatest_scores(pass, shape),

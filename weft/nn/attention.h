@@ -30,7 +30,8 @@ struct AttentionShape {
   Pairing pairing = Pairing::halves;
   ContextParallel context;
   KeyParts parts;                // of key groups, in exact mode
-  std::int64_t no_distance = 0;  // the column of the biases for a query and a key at the same place
+  Tensor falling;                // f32 [heads here, distances]: biases that nobody learns; empty: none
+  std::int64_t no_distance = 0;  // the column of any biases for a query and a key at the same place
   /// What the first product makes of a key group: queries, gates, a key and a value.
   std::int64_t rows_of_group() const { return (gated ? 2 : 1) * per_group + 2; }
 };

@@ -25,16 +25,16 @@ Tensor scaled(const Tensor& x, float factor) {
 
 }  // namespace
 
-Flow FinalNorm::forward(Pass& pass, const Flow& in) {
+Flow NormLayer::forward(Pass& pass, const Flow& in) {
   auto [y, stats] = norm_.forward(in.hidden);
-  pass.see("final norm", -1, y);
+  pass.see(seen_as_, -1, y);
   pass.save(Saved{in.hidden, stats});
   Flow out = in;
   out.hidden = y;
   return out;
 }
 
-Flow FinalNorm::backward(Pass& pass, const Flow& dout) {
+Flow NormLayer::backward(Pass& pass, const Flow& dout) {
   const Saved saved = pass.take<Saved>();
   Flow d = dout;
   const Norm::Slopes slopes = norm_.backward_and_rounded(dout.hidden, {}, {saved.x, saved.stats}, true);

@@ -11,9 +11,10 @@
 
 namespace weft {
 
-class FinalNorm final : public Layer {
+/// A norm between layers; whoever watches a pass sees what it gives under this name.
+class NormLayer final : public Layer {
  public:
-  explicit FinalNorm(Norm norm) : norm_(std::move(norm)) {}
+  NormLayer(Norm norm, const char* seen_as) : norm_(std::move(norm)), seen_as_(seen_as) {}
   Flow forward(Pass& pass, const Flow& x) override;
   Flow backward(Pass& pass, const Flow& dy) override;
   void each_parameter(const VisitParameter& visit) override { norm_.each_parameter(visit); }
@@ -24,6 +25,7 @@ class FinalNorm final : public Layer {
     NormStats stats;
   };
   Norm norm_;
+  const char* seen_as_;
 };
 
 /// Output layer and cross entropy, a chunk of tokens at a time: the logits of a long sequence never exist

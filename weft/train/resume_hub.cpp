@@ -41,7 +41,9 @@ std::string settings_of_hub(const fs::path& directory, bool tokenizer_too) {
   for (const char* own : {"sequence", "decoder_sequence", "init", "vocabulary_unit"})
     settings["model"].erase(own);
   // Where positions are distances, texts may be longer than the model has ever seen.
-  if (facts.configuration.model.positions == Positions::relative) settings["model"].erase("max_positions");
+  const Positions positions = facts.configuration.model.positions;
+  if (positions == Positions::relative || positions == Positions::alibi)
+    settings["model"].erase("max_positions");
   return settings.dump();
 }
 

@@ -30,6 +30,10 @@ SMALL = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick
 ONE_KEY_A_HEAD = {name: value for name, value in SMALL.items() if name != "num_key_value_heads"}
 FALCON = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_hidden_size=SMALL["intermediate_size"],
               max_position_embeddings=32, bos_token_id=1, eos_token_id=2)
+GPT2_WORDS = dict(vocab_size=WORDS, n_positions=24, n_embd=HEADS * WIDTH, n_layer=LAYERS, n_head=HEADS, n_inner=pick(24, 40, None), bos_token_id=1,
+                  eos_token_id=2)
+SMALL_OPT = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_dim=pick(24, 40, 64),
+                 max_position_embeddings=24, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=8)
 ENCODER = dict(vocab_size=WORDS, hidden_size=HEADS * WIDTH, intermediate_size=pick(24, 40, 64), num_hidden_layers=LAYERS,
@@ -124,6 +128,23 @@ MODELS = {
     "cohere": (t.CohereForCausalLM, t.CohereConfig(**SMALL, logit_scale=pick(0.25, 0.0625), **turned(rope_type="default", rope_theta=500.0)), {}),
     "cohere2": (t.Cohere2ForCausalLM, t.Cohere2Config(**FOUR, logit_scale=pick(0.25, 0.0625), sliding_window=pick(5, 2, 9), layer_types=TWO_KINDS, **turned(
         rope_type="default", rope_theta=500.0)), dict(dtype=torch.bfloat16)),
+    "gpt_bigcode": (t.GPTBigCodeForCausalLM, t.GPTBigCodeConfig(**GPT2_WORDS), {}),
+    "gpt_bigcode_heads": (t.GPTBigCodeForCausalLM, t.GPTBigCodeConfig(**GPT2_WORDS, multi_query=False), {}),
+    "gpt_neo": (t.GPTNeoForCausalLM, t.GPTNeoConfig(
+        vocab_size=WORDS, hidden_size=HEADS * WIDTH, num_layers=2 * LAYERS, num_heads=HEADS, intermediate_size=pick(None, 40), window_size=pick(5, 3),
+        attention_types=[[["global", "local"], LAYERS]], max_position_embeddings=32, bos_token_id=1, eos_token_id=2), {}),
+    "opt": (t.OPTForCausalLM, t.OPTConfig(**SMALL_OPT, activation_function=pick("relu", "gelu")), {}),
+    "opt_unbiased": (t.OPTForCausalLM, t.OPTConfig(**SMALL_OPT, activation_function=pick("gelu", "relu"), enable_bias=False), {}),
+    "bloom": (t.BloomForCausalLM, t.BloomConfig(vocab_size=WORDS, hidden_size=HEADS * WIDTH, n_layer=LAYERS, n_head=HEADS, bos_token_id=1,
+                                                eos_token_id=2), {}),
+    "mpt": (t.MptForCausalLM, t.MptConfig(vocab_size=WORDS, d_model=HEADS * WIDTH, n_heads=HEADS, n_layers=LAYERS, max_seq_len=32,
+                                          attn_config=t.models.mpt.configuration_mpt.MptAttentionConfig(alibi_bias_max=8)), {}),
+    "falcon_falling": (t.FalconForCausalLM, t.FalconConfig(**FALCON, alibi=True, multi_query=False, parallel_attn=False, bias=True,
+                                                           new_decoder_architecture=False), {}),
+    "stablelm": (t.StableLmForCausalLM, t.StableLmConfig(**SMALL, use_qkv_bias=pick(True, False), **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=HALF)), {}),
+    "stablelm_beside": (t.StableLmForCausalLM, t.StableLmConfig(**SMALL, use_parallel_residual=True, **turned(
+        rope_type="default", rope_theta=500.0, partial_rotary_factor=HALF)), {}),
     "starcoder2": (t.Starcoder2ForCausalLM, t.Starcoder2Config(**SMALL, sliding_window=pick(5, None, 9), use_bias=pick(True, False), **turned(
         rope_type="default", rope_theta=500.0)), {}),
     "nemotron": (t.NemotronForCausalLM, t.NemotronConfig(**SMALL, head_dim=8, **turned(
@@ -138,7 +159,7 @@ MODELS = {
     "qwen3": (t.Qwen3ForCausalLM, t.Qwen3Config(**SMALL, head_dim=8, **turned(rope_type="default", rope_theta=1e6)), {}),
     "phi3": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, head_dim=8, sliding_window=pick(5, None, 9),
                                              **turned(rope_type="default", rope_theta=500.0, partial_rotary_factor=pick(0.75, 0.5, 1.0))), {}),
-    "phi3_long": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, sliding_window=None, original_max_position_embeddings=pick(8, 16, 4), **turned(
+    "phi3_long": (t.Phi3ForCausalLM, t.Phi3Config(**SMALL, sliding_window=None, original_max_position_embeddings=pick(8, 28, 4), **turned(
         rope_type="longrope", rope_theta=500.0, short_factor=[1 + 0.75 * i for i in range(WIDTH // 2)],
         long_factor=[1.5 + 2.25 * i for i in range(WIDTH // 2)])), dict(dtype=torch.bfloat16)),
     "llama4_text": (t.Llama4ForCausalLM, t.Llama4TextConfig(**SMALL, **LLAMA4), {}),
@@ -318,12 +339,17 @@ def untie(model):
         stack.embed_tokens.weight.data = model.shared.weight.data
 
 
+def attention_of(config):
+    """transformers 5 adds what a Falcon's scores fall by twice, but in one of its ways."""
+    return "sdpa" if getattr(config, "alibi", False) else "eager"
+
+
 def loaded(kind, directory):
     """In f32; newer versions of transformers take a T5's output for tied whatever its config.json says."""
     config = kind.config_class.from_pretrained(directory)
     if name in OWN_OUTPUT:
         config.tie_word_embeddings = config.scale_decoder_outputs = False
-    model = kind.from_pretrained(directory, config=config, dtype=torch.float32, attn_implementation="eager").eval()
+    model = kind.from_pretrained(directory, config=config, dtype=torch.float32, attn_implementation=attention_of(config)).eval()
     if name in OWN_OUTPUT:
         untie(model)
     return model
@@ -343,7 +369,7 @@ def answers(model, prompt):
 
 
 for name, (kind, config, how) in MODELS.items():
-    config._attn_implementation = "eager"
+    config._attn_implementation = attention_of(config)
     if name in OWN_OUTPUT:
         config.tie_word_embeddings = config.scale_decoder_outputs = False
     model = kind(config).eval()

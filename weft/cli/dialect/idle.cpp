@@ -41,6 +41,8 @@ constexpr Idle table[] = {
      "--disable-bias-linear leaves none"},
     {"model.relative.buckets", no_distances, distances},
     {"model.relative.farthest", no_distances, distances},
+    {"model.alibi.power", no_alibi, slopes},
+    {"model.alibi.scaled", no_alibi, slopes},
     {"data.masking.probability", no_hidden_words, hides},
     {"data.masking.short_probability", no_hidden_words, hides},
     {"rate.anneal_style", no_annealing, anneals},

@@ -27,6 +27,7 @@ inline bool no_sentences(const TrainConfig& c) { return samples_of(c) != Samples
 inline bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 inline bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
 inline bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
+inline bool no_alibi(const TrainConfig& c) { return c.model.positions != Positions::alibi; }
 inline bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
 /// Of layers whose queries would grow.
 inline bool none_still(const TrainConfig& c) {

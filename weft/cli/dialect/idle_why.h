@@ -10,7 +10,7 @@ inline constexpr std::string_view
     scores = "attention never stores its scores, nor do experts what they activate",
     again = "only --recompute-granularity full recomputes layers", loads = "only --load reads a checkpoint",
     anneals = "only --lr-decay-style WSD ends with such a part",
-    events = "only --tensorboard-dir writes events",
+    events = "only --tensorboard-dir writes events", slopes = "only --position-embedding-type alibi reads it",
     distances = "only --position-embedding-type relative reads it",
     rotary = "only --position-embedding-type rope turns anything",
     stretched = "only --use-rope-scaling, yarn and longrope stretch angles",

@@ -85,6 +85,8 @@ Group model() {
              "BERT: token types without the binary head, as Hugging Face's ForMaskedLM has them"),
           on("no-output-bias", {{.path = "model.output_bias", .value = "false"}},
              "BERT and T5: no biases of the words' logits, as Hugging Face's T5"),
+          on("embed-layernorm", {{.path = "model.embedding_norm", .value = "true"}},
+             "GPT: normalize embeddings, in place of dropout on them, as BLOOM does"),
           on("logits-bias", {{.path = "model.logits_bias", .value = "true"}},
              "GPT: biases of logits, as GPT-J and Phi-2 have them"),
           value("output-multiplier", "model.output_multiplier"),

@@ -36,7 +36,7 @@ Stage build_bert(const ModelConfig& config, const StagePart& part, const Circles
     return builder.block("layers." + std::to_string(layer), layer, {.mask = Mask::none});
   });
   if (part.measures) {
-    stage.layers.push_back(std::make_unique<FinalNorm>(builder.norm("final_norm")));
+    stage.layers.push_back(std::make_unique<NormLayer>(builder.norm("final_norm"), "final norm"));
     if (config.sentence_order) stage.layers.push_back(sentence_order(builder));
     stage.layers.push_back(transform(builder));
     stage.layers.push_back(builder.head());

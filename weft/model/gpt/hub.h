@@ -36,9 +36,13 @@ void read_llama4(ModelConfig& model, HubSettings& settings);
 /// Ministral 3: how queries grow, of what it says of its angles, and what goes without saying of those.
 void read_ministral3(ModelConfig& model, HubSettings& settings);
 nlohmann::json usual_angles_of_ministral3();
-/// GPT-NeoX, GPT-J, Phi, Falcon, Cohere, and through read_serial StarCoder 2 and Nemotron.
+/// GPT-2, GPT-BigCode, GPT-Neo and OPT.
+void read_learned(ModelConfig& model, GptType type, HubSettings& settings);
+/// GPT-NeoX, GPT-J, Phi, Falcon, Cohere, StableLM, through read_falling BLOOM and MPT, and through
+/// read_serial StarCoder 2 and Nemotron.
 void read_beside(ModelConfig& model, GptType type, HubSettings& settings);
 void read_serial(ModelConfig& model, GptType type, HubSettings& settings);
+void read_falling(ModelConfig& model, GptType type, HubSettings& settings);
 /// Mamba 2, Bamba and Granite 4.
 void read_states(ModelConfig& model, GptType type, HubSettings& settings);
 /// Granite's multipliers.
@@ -88,10 +92,15 @@ std::string_view no_llama4(const ModelConfig& model);
 /// Queries of all layers grow, and why Ministral 3, which has that, is not such a model.
 bool is_ministral3(const ModelConfig& model);
 std::string_view no_ministral3(const ModelConfig& model);
+/// Of a model whose places have a table, why none is such a one.
+std::string_view no_learned(const ModelConfig& model);
+GptType type_of_learned(const ModelConfig& model);
 /// What only these have, or all that one of them has, and why none is such a model.
 bool is_beside(const ModelConfig& model);
 /// The same of StarCoder 2 and of Nemotron.
 std::string_view no_serial(const ModelConfig& model, GptType type);
+/// And of BLOOM and MPT.
+std::string_view no_falling(const ModelConfig& model, GptType type);
 std::string_view no_beside(const ModelConfig& model);
 GptType type_of_beside(const ModelConfig& model);
 /// The same of models whose layers are one thing each, which are no Nemotron-H.
@@ -119,6 +128,8 @@ nlohmann::ordered_json states_json(const ModelConfig& model, GptType type);
 void write_serial(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 void write_hub_window(nlohmann::ordered_json& out, const ModelConfig& model, GptType type);
 nlohmann::ordered_json beside_json(const ModelConfig& model, GptType type);
+nlohmann::ordered_json falling_json(const ModelConfig& model, GptType type);
+nlohmann::ordered_json learned_json(const ModelConfig& model, GptType type);
 nlohmann::ordered_json activation_word(const ModelConfig& model);
 void write_hub_rotary(nlohmann::ordered_json& out, const RotaryConfig& rotary);
 /// Of a state space, where rows of our product, and of our filters, stand among theirs.

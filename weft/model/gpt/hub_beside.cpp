@@ -1,5 +1,5 @@
-// Types whose attention and MLPs may stand beside each other: GPT-NeoX, GPT-J, Phi, Falcon and Cohere; and
-// the way to those of layer norms that never do.
+// Types whose attention and MLPs may stand beside each other: GPT-NeoX, GPT-J, Phi, Falcon, Cohere and
+// StableLM; and the way to those of layer norms that never do.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -67,6 +67,20 @@ void read_cohere(ModelConfig& m, HubSettings& s) {
   (void)s.find("model_max_length");
 }
 
+void read_stablelm(ModelConfig& m, HubSettings& s) {
+  read_mlp(m, s, "silu");
+  m.groups = int(s.size_or("num_key_value_heads", 32, HubSettings::most_heads));
+  m.hidden_dropout = s.fraction("hidden_dropout", 0);
+  m.gated = true;
+  m.linear_bias = false;
+  m.qkv_bias = s.yes("use_qkv_bias", false);
+  m.parallel_sublayers =
+      s.yes("use_parallel_residual", false) ? ParallelSublayers::one_norm : ParallelSublayers::none;
+  s.must_be("qk_layernorm", false);  // a gain for every channel of every head
+  s.must_be("rotary_scaling_factor", 1.0);
+  (void)s.find("norm_eps");  // of older programs
+}
+
 void read_gptj(ModelConfig& m, HubSettings& s) {
   read_hub_n_sizes(m, s);
   m.hidden_dropout = s.fraction("resid_pdrop", 0);
@@ -90,7 +104,8 @@ void read_falcon(ModelConfig& m, HubSettings& s) {
   m.norm_epsilon = s.positive("layer_norm_epsilon", 1e-5);
   m.hidden_dropout = s.fraction("hidden_dropout", 0);
   m.linear_bias = m.qkv_bias = s.yes("bias", false);
-  s.must_be("alibi", false);
+  if (s.yes("alibi", false)) m.positions = Positions::alibi;
+  m.alibi.scaled = m.positions == Positions::alibi;
   s.must_be("apply_residual_connection_post_layernorm", false);
   const bool grouped = s.yes("new_decoder_architecture", false), one_key = s.yes("multi_query", true);
   const bool beside = s.yes("parallel_attn", true);
@@ -106,6 +121,14 @@ void read_falcon(ModelConfig& m, HubSettings& s) {
   m.parallel_sublayers = !beside      ? ParallelSublayers::none
                          : norms == 2 ? ParallelSublayers::own_norms
                                       : ParallelSublayers::one_norm;
+}
+
+void add_stablelm(ordered_json& out, const ModelConfig& m) {
+  out["num_key_value_heads"] = m.groups;
+  out["hidden_dropout"] = m.hidden_dropout;
+  out["partial_rotary_factor"] = m.rotary.percent;
+  out["use_qkv_bias"] = m.qkv_bias;
+  out["use_parallel_residual"] = m.parallel_sublayers != ParallelSublayers::none;
 }
 
 ordered_json gptj_json(const ModelConfig& m) {
@@ -131,7 +154,7 @@ void add_falcon(ordered_json& out, const ModelConfig& m) {
   out["activation"] = activation_word(m);
   out["hidden_dropout"] = m.hidden_dropout;
   out["bias"] = m.linear_bias;
-  out["alibi"] = false;
+  out["alibi"] = m.positions == Positions::alibi;
   out["new_decoder_architecture"] = grouped;
   out["multi_query"] = !grouped && m.groups == 1;
   out["parallel_attn"] = one_norm || own;
@@ -165,6 +188,8 @@ void add_grouped(ordered_json& out, const ModelConfig& m, GptType type) {
 std::string_view no_falcon(const ModelConfig& m) {
   if (m.qkv_bias != m.linear_bias) return "layers as Falcon's, with biases in some places";
   if (turns_a_part(m)) return "layers as Falcon's, with heads of which a part turns";
+  if (m.positions == Positions::alibi && (m.alibi.power != 8 || m.embedding_norm))
+    return "scores that fall with distances as they are scaled, in another way than Falcon's";
   if (m.parallel_sublayers == ParallelSublayers::none && m.groups != 1 && m.groups != m.heads)
     return "layers as Falcon's that are not beside each other, with grouped heads";
   return "";
@@ -192,6 +217,15 @@ std::string_view no_cohere(const ModelConfig& m) {
   if (both && m.channels * m.heads != m.hidden)
     return "layer norms without biases, with a window and heads that are not hidden / heads wide";
   return "";
+}
+
+std::string_view no_stablelm(const ModelConfig& m) {
+  if (m.parallel_sublayers == ParallelSublayers::own_norms)
+    return "layer norms that have biases and a gated MLP, with norms of their own beside each other";
+  if (m.linear_bias) return "layer norms that have biases and a gated MLP that has some";
+  if (m.channels * m.heads != m.hidden)
+    return "layer norms that have biases, with heads that are not hidden / heads wide";
+  return m.output_multiplier == 1 ? "" : "layer norms that have biases, with an output multiplier";
 }
 
 /// Of those that are no Cohere's.
@@ -223,6 +257,7 @@ void read_beside(ModelConfig& m, GptType type, HubSettings& s) {
   m.parallel_sublayers = ParallelSublayers::one_norm;
   m.tied_output = s.yes("tie_word_embeddings", ways_of(type).tied);
   if (type == GptType::gptj) return read_gptj(m, s);
+  if (falls(type)) return read_falling(m, type, s);
   read_sizes(m, s);
   if (stands_serially(type)) return read_serial(m, type, s);
   m.attention_dropout = s.fraction("attention_dropout", 0);
@@ -230,13 +265,18 @@ void read_beside(ModelConfig& m, GptType type, HubSettings& s) {
   if (type == GptType::phi) read_phi(m, s);
   if (type == GptType::falcon) read_falcon(m, s);
   if (is_cohere(type)) read_cohere(m, s);
-  read_hub_rotary(m, type, s);
+  if (type == GptType::stablelm) read_stablelm(m, s);
+  if (m.positions != Positions::alibi)
+    read_hub_rotary(m, type, s);
+  else
+    for (const char* name : {"rope_theta", "rope_scaling", "rope_parameters"}) (void)s.find(name);
   if (type == GptType::cohere2) read_kinds_of_cohere(m, s);
 }
 
 ordered_json beside_json(const ModelConfig& m, GptType type) {
   ordered_json out{{"architectures", {ways_of(type).class_name}},
                    {"model_type", gpt_types[std::size_t(type)]}};
+  if (falls(type)) return falling_json(m, type);
   if (type == GptType::gptj) {
     out.update(gptj_json(m));
     return out;
@@ -246,7 +286,7 @@ ordered_json beside_json(const ModelConfig& m, GptType type) {
                           {"num_attention_heads", m.heads},
                           {"max_position_embeddings", m.max_positions},
                           {"attention_dropout", m.attention_dropout}});
-  write_hub_rotary(out, m.rotary);
+  if (m.positions == Positions::rotary) write_hub_rotary(out, m.rotary);
   if (type == GptType::falcon) {
     add_falcon(out, m);
     return out;
@@ -260,6 +300,8 @@ ordered_json beside_json(const ModelConfig& m, GptType type) {
   out["layer_norm_eps"] = m.norm_epsilon;
   if (type == GptType::gpt_neox)
     add_neox(out, m);
+  else if (type == GptType::stablelm)
+    add_stablelm(out, m);
   else
     add_grouped(out, m, type);
   return out;
@@ -267,14 +309,20 @@ ordered_json beside_json(const ModelConfig& m, GptType type) {
 
 bool is_beside(const ModelConfig& m) {
   if (m.parallel_sublayers != ParallelSublayers::none || m.logits_bias) return true;
+  if (m.positions == Positions::alibi || m.embedding_norm) return true;
   if ((m.norm == NormKind::layer && !m.norm_bias) || (m.linear_bias && !m.project_bias)) return true;
-  return m.norm == NormKind::layer && m.positions == Positions::rotary && !m.gated;
+  const bool plain = !m.latent.on && !m.delta.on && !m.hybrid.on() && m.experts.count == 0 &&
+                     m.sink == Sink::none && m.norm_places == NormPlaces::before;
+  return m.norm == NormKind::layer && m.positions == Positions::rotary && (!m.gated || plain);
 }
 
 GptType type_of_beside(const ModelConfig& m) {
   if (m.logits_bias) return m.project_bias ? GptType::phi : GptType::gptj;
+  if (m.positions == Positions::alibi)
+    return m.alibi.scaled ? GptType::falcon : m.embedding_norm ? GptType::bloom : GptType::mpt;
   const bool windowed = has_window(m), serial = m.parallel_sublayers == ParallelSublayers::none;
   if (!m.norm_bias) return windowed || skips(m) ? GptType::cohere2 : GptType::cohere;
+  if (m.gated) return GptType::stablelm;
   if (windowed) return GptType::starcoder2;
   if (serial && m.activation == Activation::squared_relu) return GptType::nemotron;
   const bool neox = m.parallel_sublayers != ParallelSublayers::one_norm && m.linear_bias && m.qkv_bias &&
@@ -288,7 +336,9 @@ GptType type_of_beside(const ModelConfig& m) {
 std::string_view no_beside(const ModelConfig& m) {
   const GptType type = type_of_beside(m);
   const bool serial = m.parallel_sublayers == ParallelSublayers::none;
-  if (m.positions != Positions::rotary)
+  const bool fall = m.positions == Positions::alibi;
+  if (m.embedding_norm && !fall) return "norms of embeddings, without scores that fall with distances";
+  if (m.positions != Positions::rotary && !fall)
     return "layers as GPT-NeoX's, Phi's or Cohere's, without rotary positions";
   if (m.norm != NormKind::layer) return "layers as GPT-NeoX's, Phi's or Cohere's, with RMS norms";
   if (m.latent.on || m.delta.on || m.hybrid.on() || m.experts.count > 0 || m.sink != Sink::none)
@@ -305,6 +355,8 @@ std::string_view no_beside(const ModelConfig& m) {
     return "biases of logits, without one norm for attention and MLP";
   if (turns_a_part(m) && std::int64_t(double(m.channels) * m.rotary.percent) % 2 != 0)
     return "rotary positions on an odd number of channels";
+  if (falls(type)) return no_falling(m, type);
+  if (type == GptType::stablelm) return no_stablelm(m);
   return is_cohere(type) ? no_cohere(m) : no_plain_mlp(m, type);
 }
 

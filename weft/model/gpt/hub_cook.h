@@ -28,9 +28,13 @@ class GptCook {
   // W [rows, columns], which GPT-2 stores the other way round.
   Recipe matrix(const std::string& ours, const std::string& theirs) const;
   void linear(const std::string& ours, const std::string& theirs);
-  void gpt2_layer(int layer);
+  /// GPT-2's names, GPT-BigCode's, GPT-Neo's and OPT's.
+  std::vector<Recipe> learned();
+  void learned_layer(int layer);
+  void places_of_opt();
+  void opt_layer(int layer);
   void llama_layer(int layer);
-  /// GPT-NeoX's names, GPT-J's, Phi's, Falcon's and Cohere's.
+  /// GPT-NeoX's names, GPT-J's, Phi's, Falcon's, Cohere's, BLOOM's, MPT's and StableLM's.
   std::vector<Recipe> beside();
   void layer_beside(int layer);
   /// Theirs are rows of key groups as ours, but for how channels that turn stand.
@@ -80,7 +84,7 @@ class GptCook {
     return out;
   }
   void attend(const std::string& ours, const std::string& theirs, const std::string& what);
-  /// All queries, then all keys, then all values, in one tensor without biases.
+  /// All queries, then all keys, then all values, in one tensor; or each head's three together.
   void attend_in_one(const std::string& ours, const std::string& theirs);
   void widen(const std::string& ours, const std::string& theirs, const std::string& what);
   /// Ours is theirs, one above the other.

@@ -9,16 +9,6 @@
 namespace weft {
 namespace {
 
-void read_gpt2(ModelConfig& m, HubSettings& s) {
-  read_hub_n_sizes(m, s);
-  m.hidden_dropout = s.fraction("resid_pdrop", 0.1);
-  m.attention_dropout = s.fraction("attn_pdrop", 0.1);
-  m.tied_output = s.yes("tie_word_embeddings", true);
-  s.must_be("scale_attn_weights", true);
-  s.must_be("scale_attn_by_inverse_layer_idx", false);
-  s.must_be("add_cross_attention", false);
-}
-
 void read_biases_of_seed(ModelConfig& m, HubSettings& s) {
   m.qkv_bias = s.yes("attention_bias", true);
   m.linear_bias = s.yes("mlp_bias", false);
@@ -208,8 +198,8 @@ void read_granite(ModelConfig& m, HubSettings& s) {
 }
 
 void read_gpt(ModelConfig& model, HubSettings& settings, std::string_view type) {
-  if (gpt_type(type) == GptType::gpt2)
-    read_gpt2(model, settings);
+  if (has_learned_places(gpt_type(type)))
+    read_learned(model, gpt_type(type), settings);
   else if (has_states(gpt_type(type)))
     read_states(model, gpt_type(type), settings);
   else if (has_layer_norms(gpt_type(type)))

@@ -7,10 +7,10 @@ namespace weft {
 std::vector<Recipe> GptCook::all() {
   if (m_.hybrid.on()) return has_states(type_) && type_ != GptType::mamba2 ? in_pairs() : hybrid();
   if (has_layer_norms(type_)) return beside();
-  same("embedding.words", gpt2_ ? "transformer.wte.weight" : "model.embed_tokens.weight");
-  if (list_.has("embedding.positions")) same("embedding.positions", "transformer.wpe.weight");
-  for (int layer = 0; layer < m_.layers; ++layer) gpt2_ ? gpt2_layer(layer) : llama_layer(layer);
-  norm("final_norm", gpt2_ ? "transformer.ln_f" : "model.norm");
+  if (has_learned_places(type_)) return learned();
+  same("embedding.words", "model.embed_tokens.weight");
+  for (int layer = 0; layer < m_.layers; ++layer) llama_layer(layer);
+  norm("final_norm", "model.norm");
   further_tokens();
   return finished();
 }
@@ -59,19 +59,6 @@ Recipe GptCook::matrix(const std::string& ours, const std::string& theirs) const
 void GptCook::linear(const std::string& ours, const std::string& theirs) {
   out_.push_back(matrix(ours + ".weight", theirs + ".weight"));
   if (list_.has(ours + ".bias")) same(ours + ".bias", theirs + ".bias");
-}
-
-void GptCook::gpt2_layer(int layer) {
-  const std::string ours = "layers." + std::to_string(layer);
-  const std::string theirs = "transformer.h." + std::to_string(layer);
-  const std::int64_t h = m_.hidden;
-  norm(ours + ".attention_norm", theirs + ".ln_1");
-  linear(ours + ".attention.qkv", theirs + ".attn.c_attn");
-  for (Recipe* recipe : {&out_.back(), &out_.back() - 1}) recipe->runs = groups({0, 0, 0}, {0, h, 2 * h});
-  linear(ours + ".attention.project", theirs + ".attn.c_proj");
-  norm(ours + ".mlp_norm", theirs + ".ln_2");
-  linear(ours + ".mlp.up", theirs + ".mlp.c_fc");
-  linear(ours + ".mlp.down", theirs + ".mlp.c_proj");
 }
 
 void GptCook::llama_layer(int layer) {
@@ -162,10 +149,14 @@ void GptCook::attend(const std::string& ours, const std::string& theirs, const s
   out_.push_back(std::move(recipe));
 }
 
+// Of a GPT-BigCode whose heads have keys of their own, each head's three stand together.
 void GptCook::attend_in_one(const std::string& ours, const std::string& theirs) {
   const std::int64_t q = m_.heads * m_.channels, kv = m_.groups * m_.channels;
+  const bool by_heads = type_ == GptType::gpt_bigcode && m_.groups > 1;
+  const std::size_t first = out_.size();
   linear(ours, theirs);
-  out_.back().runs = groups({0, 0, 0}, {0, q, q + kv});
+  for (std::size_t i = first; i < out_.size(); ++i)
+    out_[i].runs = by_heads ? in_groups() : groups({0, 0, 0}, {0, q, q + kv});
 }
 
 void GptCook::widen(const std::string& ours, const std::string& theirs, const std::string& what) {

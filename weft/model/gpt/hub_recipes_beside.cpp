@@ -1,4 +1,4 @@
-// The names of GPT-NeoX, GPT-J, Phi, Falcon and Cohere, of StarCoder 2 and Nemotron.
+// The names of GPT-NeoX, GPT-J, Phi, Falcon and Cohere, of BLOOM, MPT, StableLM, StarCoder 2 and Nemotron.
 #include "weft/model/gpt/hub_cook.h"
 
 namespace weft {
@@ -42,11 +42,14 @@ Names names_of(GptType type, ParallelSublayers sublayers) {
             coder ? ".mlp.c_proj" : ".mlp.down_proj",
             "model.norm"};
   }
-  if (is_cohere(type))
+  if (type == GptType::mpt)
+    return {"transformer.wte", "transformer.blocks.", ".norm_1",        ".norm_2",           ".attn",
+            ".attn.out_proj",  ".ffn.up_proj",        ".ffn.down_proj", "transformer.norm_f"};
+  if (is_cohere(type) || type == GptType::stablelm)
     return {"model.embed_tokens",
             "model.layers.",
             ".input_layernorm",
-            "",
+            ".post_attention_layernorm",
             ".self_attn",
             ".self_attn.o_proj",
             "",
@@ -70,6 +73,7 @@ Names names_of(GptType type, ParallelSublayers sublayers) {
 std::vector<Recipe> GptCook::beside() {
   const Names names = names_of(type_, m_.parallel_sublayers);
   same("embedding.words", names.words + ".weight");
+  if (list_.has("embedding.norm.gain")) norm("embedding.norm", names.words + "_layernorm");
   for (int layer = 0; layer < m_.layers; ++layer) layer_beside(layer);
   norm("final_norm", names.last_norm);
   return finished();
@@ -85,6 +89,8 @@ void GptCook::layer_beside(int layer) {
     const std::size_t first = out_.size();
     linear(qkv, theirs + names.attention + ".query_key_value");
     for (std::size_t i = first; i < out_.size(); ++i) out_[i].runs = in_groups();
+  } else if (type_ == GptType::mpt) {
+    attend_in_one(qkv, theirs + names.attention + ".Wqkv");
   } else {
     attend(qkv, theirs + names.attention, ".weight");
     if (list_.has(qkv + ".bias")) attend(qkv, theirs + names.attention, ".bias");

@@ -34,7 +34,7 @@ void read_percent(RotaryConfig& rotary, GptType type, HubSettings& s, double oth
 }
 
 double usual_percent(GptType type) {
-  if (remembers(type) || type == GptType::gpt_neox) return 0.25;
+  if (remembers(type) || type == GptType::gpt_neox || type == GptType::stablelm) return 0.25;
   const bool half = type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::glm ||
                     type == GptType::phi || type == GptType::nemotron || type == GptType::bamba;
   return half ? 0.5 : 1;

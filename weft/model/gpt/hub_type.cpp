@@ -98,22 +98,9 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.norm_places != NormPlaces::before) return no_norms_elsewhere(m);
   if (m.rotary.window_base) return "angles of their own in layers that look through a window";
   if (const auto reason = no_such_turning(m); !reason.empty()) return reason;
+  if (m.positions == Positions::learned && !m.hybrid.on() && !m.delta.on && m.sink == Sink::none)
+    return no_learned(m);
   return has_multipliers(m) && !is_gemma(m) ? no_granite(m) : "";
-}
-
-std::string_view no_gpt2(const ModelConfig& m) {
-  if (m.norm != NormKind::layer) return "learned positions with an RMS norm";
-  if (m.experts.count > 0) return "learned positions with experts";
-  if (m.latent.on) return "learned positions with latent attention";
-  if (m.gated) return "learned positions with a gated MLP";
-  if (!m.linear_bias || !m.qkv_bias) return "learned positions without biases";
-  if (m.groups != m.heads) return "learned positions with grouped heads";
-  if (m.qk_norm) return "learned positions with query and key norms";
-  if (m.channels * m.heads != m.hidden)
-    return "learned positions with heads that are not hidden / heads wide";
-  if (has_window(m)) return "learned positions with a window";
-  if (m.embedding_multiplier != 1) return "learned positions with an embedding multiplier";
-  return "";
 }
 
 std::string_view no_mixture(const ModelConfig& m) {
@@ -173,7 +160,7 @@ GptType plainest(const ModelConfig& m) {
     reason = m.hybrid.on()          ? no_hybrid(m)
              : m.sink != Sink::none ? no_gpt_oss(m)
              : m.delta.on           ? no_qwen3_next(m)
-             : learned              ? no_gpt2(m)
+             : learned              ? ""  // nobody_has looked already
                                     : no_llama(m);
   }
   if (!reason.empty())
@@ -185,11 +172,11 @@ GptType plainest(const ModelConfig& m) {
   if (is_llama4(m)) return GptType::llama4_text;
   if (elsewhere) return type_of_norms(m);
   if (is_gemma(m)) return GptType::gemma;
+  if (learned) return type_of_learned(m);
   if (has_multipliers(m)) return GptType::granite;
   if (m.hybrid.on()) return GptType::nemotron_h;
   if (m.sink != Sink::none) return GptType::gpt_oss;
   if (m.delta.on) return m.experts.count > 0 ? GptType::qwen3_next : GptType::qwen3_5_text;
-  if (learned) return GptType::gpt2;
   if (m.experts.count > 0 || m.latent.on) return type_of_experts(m);
   if (is_arcee(m)) return GptType::arcee;
   if (skips(m)) return GptType::smollm3;
@@ -231,7 +218,8 @@ ModelConfig plain_gpt(ModelConfig m) {
   m.delta.attends_every = 0;  // the layers say it
   const RotaryConfig r = m.rotary;
   m.rotary = {};
-  if (m.positions == Positions::none) m.max_positions = 0;
+  if (m.positions == Positions::none || m.positions == Positions::alibi) m.max_positions = 0;
+  if (m.positions != Positions::alibi) m.alibi = {};
   if (m.positions == Positions::rotary) {
     m.max_positions = 0;  // a table that can be made at any length
     m.rotary = {.base = r.base,

@@ -9,12 +9,18 @@ namespace weft {
 
 enum class GptType : std::uint8_t {
   gpt2,
+  gpt_bigcode,
+  gpt_neo,
+  opt,
   gpt_neox,
   gptj,
   phi,
   falcon,
   cohere,
   cohere2,
+  bloom,
+  mpt,
+  stablelm,
   starcoder2,
   nemotron,
   llama,
@@ -57,13 +63,19 @@ enum class GptType : std::uint8_t {
   kimi_k2,
   glm4_moe_lite
 };
-inline constexpr std::array<std::string_view, 48> gpt_types{"gpt2",
+inline constexpr std::array<std::string_view, 54> gpt_types{"gpt2",
+                                                            "gpt_bigcode",
+                                                            "gpt_neo",
+                                                            "opt",
                                                             "gpt_neox",
                                                             "gptj",
                                                             "phi",
                                                             "falcon",
                                                             "cohere",
                                                             "cohere2",
+                                                            "bloom",
+                                                            "mpt",
+                                                            "stablelm",
                                                             "starcoder2",
                                                             "nemotron",
                                                             "llama",
@@ -113,12 +125,18 @@ struct GptWays {
 };
 inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
     {{"GPT2LMHeadModel"},
+     {"GPTBigCodeForCausalLM"},
+     {"GPTNeoForCausalLM"},
+     {"OPTForCausalLM"},
      {"GPTNeoXForCausalLM"},
      {"GPTJForCausalLM"},
      {"PhiForCausalLM"},
      {.class_name = "FalconForCausalLM", .tied = true},
      {.class_name = "CohereForCausalLM", .base = 500000, .tied = true},
      {.class_name = "Cohere2ForCausalLM", .tied = true},
+     {.class_name = "BloomForCausalLM", .tied = true},
+     {.class_name = "MptForCausalLM", .tied = true},
+     {"StableLmForCausalLM"},
      {.class_name = "Starcoder2ForCausalLM", .tied = true},
      {"NemotronForCausalLM"},
      {"LlamaForCausalLM"},
@@ -161,6 +179,10 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {"DeepseekV3ForCausalLM"},
      {.class_name = "Glm4MoeLiteForCausalLM", .epsilon = 1e-5}}};
 constexpr const GptWays& ways_of(GptType type) { return gpt_ways[std::size_t(type)]; }
+/// Places have a table.
+constexpr bool has_learned_places(GptType type) { return type <= GptType::opt; }
+/// Scores fall with distances, always.
+constexpr bool falls(GptType type) { return type == GptType::bloom || type == GptType::mpt; }
 /// Norms are layer norms; attention and MLPs may read the same.
 constexpr bool has_layer_norms(GptType type) {
   return type >= GptType::gpt_neox && type <= GptType::nemotron;
@@ -232,7 +254,8 @@ constexpr bool stores_neighbors(GptType type) {
 constexpr bool turns_partly(GptType type) {
   return type == GptType::phi3 || type == GptType::glm4 || type == GptType::glm4_moe || remembers(type) ||
          type == GptType::glm || type == GptType::minimax_m2 || type == GptType::gpt_neox ||
-         type == GptType::phi || type == GptType::nemotron || type == GptType::bamba;
+         type == GptType::phi || type == GptType::nemotron || type == GptType::bamba ||
+         type == GptType::stablelm;
 }
 /// Looks through one window in all layers, or in those that a list names.
 constexpr bool slides_everywhere(GptType type) {

@@ -29,23 +29,6 @@ void add_biases(ordered_json& out, const ModelConfig& m, GptType type) {
     out["attention_bias"] = m.linear_bias;
 }
 
-ordered_json gpt2_json(const ModelConfig& m) {
-  return {{"architectures", {"GPT2LMHeadModel"}},
-          {"model_type", "gpt2"},
-          {"n_layer", m.layers},
-          {"n_embd", m.hidden},
-          {"n_head", m.heads},
-          {"n_inner", m.ffn_hidden},
-          {"n_positions", m.max_positions},
-          {"n_ctx", m.max_positions},
-          {"layer_norm_epsilon", m.norm_epsilon},
-          {"activation_function", activation_word(m)},
-          {"resid_pdrop", m.hidden_dropout},
-          {"embd_pdrop", m.hidden_dropout},
-          {"attn_pdrop", m.attention_dropout},
-          {"scale_attn_weights", true}};
-}
-
 ordered_json llama_like_json(const ModelConfig& m, GptType type) {
   ordered_json out{{"architectures", {ways_of(type).class_name}},
                    {"model_type", gpt_types[std::size_t(type)]},
@@ -136,7 +119,8 @@ ordered_json write_gpt(const ModelConfig& m, std::string_view type) {
   if (gpt_type(type) == GptType::nemotron_h) return nemotron_h_json(m);
   if (has_states(gpt_type(type))) return states_json(m, gpt_type(type));
   if (has_layer_norms(gpt_type(type))) return beside_json(m, gpt_type(type));
-  return gpt_type(type) == GptType::gpt2 ? gpt2_json(m) : llama_like_json(m, gpt_type(type));
+  if (has_learned_places(gpt_type(type))) return learned_json(m, gpt_type(type));
+  return llama_like_json(m, gpt_type(type));
 }
 
 }  // namespace weft

@@ -42,7 +42,9 @@ void complete_gpt(ModelConfig& m) {
                        .norm_places = true,
                        .scores = true,
                        .parallel = true,
-                       .logits_bias = true});
+                       .logits_bias = true,
+                       .alibi = true,
+                       .embedding_norm = true});
 }
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }

@@ -23,6 +23,7 @@ ParameterList gpt_parameters(const ModelConfig& c) {
   if (c.positions == Positions::learned)
     list.add("embedding.positions", {c.max_positions, c.hidden},
              random_init(c, c.max_positions, c.hidden, c.init.std));
+  if (c.embedding_norm) add_norm(list, c, "embedding.norm", c.hidden);
   for (int layer = 0; layer < c.layers; ++layer) add_block(list, c, "layers." + std::to_string(layer), layer);
   add_norm(list, c, "final_norm", c.hidden);
   for (int depth = 0; depth < c.ahead.layers(); ++depth) add_depth(list, c, depth);

@@ -36,7 +36,7 @@ Stage build_t5(const ModelConfig& config, const StagePart& part, const Circles& 
     return builder.block("decoder.layers." + std::to_string(layer - border), layer, decoder);
   });
   if (part.measures) {
-    stage.layers.push_back(std::make_unique<FinalNorm>(builder.norm("decoder.final_norm")));
+    stage.layers.push_back(std::make_unique<NormLayer>(builder.norm("decoder.final_norm"), "final norm"));
     stage.layers.push_back(builder.head());
   }
   return stage;
