@@ -51,7 +51,8 @@ TEST(Answer, is_the_same_under_every_layout) {
   }
 }
 
-// Bit for bit: later words find what the decoder's layers made of the prompt, wherever stages end.
+// Later words find what the decoder's layers made of the prompt, wherever stages end: as near as a word that
+// is read by itself is to one among others.
 TEST(Answer, reads_the_prompt_once_and_says_what_it_would_say_after_another_reading) {
   const ModelConfig config = tiny_t5();
   const std::vector<std::int32_t> source{3, 1, 2, 7, 4}, text{0, 5, 6};
@@ -62,9 +63,11 @@ TEST(Answer, reads_the_prompt_once_and_says_what_it_would_say_after_another_read
       TextReader reader(model);
       (void)reader.logits(std::span(text).first(1), 1, std::vector<std::int32_t>{9, 9});
       (void)reader.logits(std::span(text).first(1), 1, source);
-      for (const std::size_t length : {std::size_t{2}, std::size_t{3}})
-        EXPECT_EQ(reader.logits(std::span(text).first(length), 1, source),
-                  TextReader(model).logits(std::span(text).first(length), 1, source));
+      for (const std::size_t length : {std::size_t{2}, std::size_t{3}}) {
+        const auto found = reader.logits(std::span(text).first(length), 1, source),
+                   wanted = TextReader(model).logits(std::span(text).first(length), 1, source);
+        for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-6);
+      }
       return 0;
     });
 }

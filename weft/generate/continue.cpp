@@ -1,4 +1,4 @@
-// One forward a token; the context is cut to what the model was trained to see.
+// A token at a time; the context is cut to what the model was trained to see.
 #include "weft/generate/continue.h"
 
 #include <algorithm>

@@ -6,13 +6,15 @@
 
 #include "weft/base/number.h"
 #include "weft/model/kinds.h"
+#include "weft/model/layer_parts.h"
+#include "weft/model/relative.h"
 #include "weft/nn/context_parts.h"
 #include "weft/tensor/host.h"
 
 namespace weft {
 namespace {
 
-/// Which places of a text of s tokens this rank holds.
+/// Which places of s tokens this rank holds.
 std::vector<std::int32_t> places_here(const ContextParallel& context, std::int64_t s) {
   std::vector<std::int32_t> places(static_cast<std::size_t>(s));
   std::iota(places.begin(), places.end(), 0);
@@ -41,15 +43,23 @@ struct Room {
   std::int64_t filled(std::size_t tokens) const { return round_up(std::int64_t(tokens), parts); }
 };
 
+/// Tokens of a text, and how many stand before them.
+struct Excerpt {
+  std::span<const std::int32_t> tokens;
+  std::int64_t before = 0;
+};
+
 /// One text, of token type 0, filled up behind; with `padding`, that is told.
-Sequences sequence_of(std::span<const std::int32_t> text, const Room& room, bool padding) {
-  const std::vector<std::int32_t> places = places_here(room.context, room.filled(text.size()));
+Sequences sequence_of(const Excerpt& excerpt, const Room& room, bool padding) {
+  const std::span<const std::int32_t> text = excerpt.tokens;
+  std::vector<std::int32_t> places = places_here(room.context, room.filled(text.size()));
   std::vector<std::int32_t> tokens, there;
   for (const std::int32_t place : places) {
     const bool given = std::size_t(place) < text.size();
     tokens.push_back(given ? text[std::size_t(place)] : 0);
     there.push_back(given ? 0 : -1);
   }
+  for (std::int32_t& place : places) place += std::int32_t(excerpt.before);
   const auto here = std::int64_t(places.size());
   Sequences out;
   out.tokens = from_host(room.device, {here, 1}, tokens);
@@ -62,14 +72,14 @@ Sequences sequence_of(std::span<const std::int32_t> text, const Room& room, bool
 
 /// A batch of one. What fills it up is seen by nothing before it where tokens see those before them, and is
 /// padding where they see both ways.
-Batch batch_of(std::span<const std::int32_t> text, std::span<const std::int32_t> source,
-               const ModelConfig& config, const Room& room) {
-  const bool filled =
-      room.filled(text.size()) > std::ssize(text) || room.filled(source.size()) > std::ssize(source);
+Batch batch_of(const Excerpt& text, std::span<const std::int32_t> source, const ModelConfig& config,
+               const Room& room) {
+  const bool filled = room.filled(text.tokens.size()) > std::ssize(text.tokens) ||
+                      room.filled(source.size()) > std::ssize(source);
   const bool padding = filled && kind_of(config).speech != Speech::continues;
   Batch batch;
   batch.text = sequence_of(text, room, padding);
-  if (!source.empty()) batch.source = sequence_of(source, room, padding);
+  if (!source.empty()) batch.source = sequence_of({source}, room, padding);
   batch.hold_samples(room.device, {0});
   return batch;
 }
@@ -100,11 +110,24 @@ std::vector<float> joined(const Tensor& mine, std::int64_t vocabulary, const Ten
 
 }  // namespace
 
+// In eight bits a tensor's scale is that of all its rows; places in experts that are full go to who comes
+// first; and exact sums have the bits of a text read at once.
+bool needs_keys_and_values_alone(const ModelConfig& m) {
+  const auto& capacity =
+      m.experts.router.capacity_evaluating ? m.experts.router.capacity_evaluating : m.experts.router.capacity;
+  const bool remembers = m.delta.on || (m.hybrid.on() && parts_in_all(m, LayerPart::state) > 0);
+  return kind_of(m).speech != Speech::guesses && !remembers && !m.fp8.on() && !m.exact &&
+         (m.experts.count == 0 || !capacity);
+}
+
 TextReader::TextReader(const ModelHere& model)
     : model_(model),
       schedule_(pipe::with_transfers(
           pipe::forwards_only(model.pipeline ? model.pipeline->home : std::vector<int>{0}, 1))),
-      runner_(schedule_, model.stages, circle(), model.device) {}
+      runner_(schedule_, model.stages, circle(), model.device),
+      keeps_(!model.context.cut() && needs_keys_and_values_alone(model.config)) {
+  earlier_.room = Room(model).filled(std::size_t(side_length(model.config, Side::text)));
+}
 
 /// By the stage that they travel into. What an encoder made travels once.
 std::vector<pipe::Parcel> TextReader::parcels(const Batch& batch) const {
@@ -130,13 +153,26 @@ std::vector<float> TextReader::told_by_the_last(const std::vector<float>& mine) 
   return to_host<float>(told);
 }
 
+std::int64_t TextReader::known_of(std::span<const std::int32_t> tokens, std::int64_t count) const {
+  const std::int64_t known = std::ssize(read_), rest = std::ssize(tokens) - known;
+  if (rest < count || known + Room(model_).filled(std::size_t(rest)) > earlier_.room) return 0;
+  return std::ranges::equal(read_, tokens.first(read_.size())) ? known : 0;
+}
+
 std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std::int64_t count,
                                       std::span<const std::int32_t> source) {
-  if (!std::ranges::equal(source, source_)) encoded_ = {};
+  if (!std::ranges::equal(source, source_)) {
+    encoded_ = {};
+    read_.clear();
+  }
   source_.assign(source.begin(), source.end());
-  const Batch batch = batch_of(tokens, source, model_.config, Room(model_));
+  earlier_.tokens = known_of(tokens, count);
+  const Excerpt text{tokens.subspan(std::size_t(earlier_.tokens)), earlier_.tokens};
+  const Batch batch = batch_of(text, source, model_.config, Room(model_));
   const std::vector<pipe::Parcel> travelling = parcels(batch);
-  StepPlace place = asking(std::ssize(tokens), count);
+  StepPlace place = asking(std::ssize(text.tokens), count);
+  const bool keeps = keeps_ && batch.text.tokens.dim(0) + text.before <= earlier_.room;
+  if (keeps) place.earlier = &earlier_;
   if (!source.empty()) place.encoded = &encoded_;
   const LossFactors unused;
   std::vector<float> out(std::size_t(count * model_.config.vocabulary));
@@ -144,6 +180,7 @@ std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std:
       {.microbatches = {&batch, 1}, .loss_factors = {&unused, 1}, .place = place, .parcels = travelling},
       [&](int, const Pass& pass) { out = joined(pass.logits(), model_.config.vocabulary, model_.tp); });
   encoded_.known = !source.empty();
+  read_.assign(tokens.begin(), keeps ? tokens.end() : tokens.begin());
   return schedule_.ranks > 1 ? told_by_the_last(out) : out;
 }
 
@@ -152,7 +189,7 @@ std::vector<float> logits_of(const ModelInParts& model, std::span<const std::int
   const int layers = model.config.layers + model.config.decoder_layers;
   const auto source = model.config.decoder_layers > 0 ? tokens : std::span<const std::int32_t>();
   const ContextParallel whole;
-  const Batch batch = batch_of(tokens, source, model.config, Room(model, whole));
+  const Batch batch = batch_of({tokens}, source, model.config, Room(model, whole));
   Pass pass;
   pass.open(batch, asking(std::ssize(tokens), count));
   Flow flow;

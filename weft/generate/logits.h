@@ -35,8 +35,13 @@ struct ModelHere {
   const PipelineHere* pipeline = nullptr;  // none: stage 0 is all of it
 };
 
+/// Whether attention's keys and values are all that a token's logits need of the tokens before it: no layer
+/// remembers in another way, and none looks at how many tokens come at once.
+bool needs_keys_and_values_alone(const ModelConfig& config);
+
 /// Reads one text after another, through the stages that training walks; weights stay as they are as long as
-/// it lives.
+/// it lives. Of a text that begins with all of the one before only the rest is read, where keys and values
+/// are all that needs.
 class TextReader {
  public:
   explicit TextReader(const ModelHere& model);
@@ -57,8 +62,14 @@ class TextReader {
   SoloCommunicator alone_;
   pipe::Schedule schedule_;
   pipe::Runner runner_;
+  /// How many of these tokens need not be read again.
+  std::int64_t known_of(std::span<const std::int32_t> tokens, std::int64_t count) const;
+
   std::vector<std::int32_t> source_;  // that was read before
   Encoded encoded_;                   // and what is known of it
+  std::vector<std::int32_t> read_;    // of the text
+  Earlier earlier_;                   // and what attention made of that
+  bool keeps_ = false;
 };
 
 /// A model that is never whole in memory: `with` makes a part of it, hands it over, and takes it away.

@@ -2,6 +2,7 @@
 // attention reads it through strides, copying nothing.
 #include "weft/nn/attention.h"
 
+#include "weft/nn/earlier.h"
 #include "weft/ops/activation.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/rope.h"
@@ -33,22 +34,27 @@ Tensor greatest_scores(const Pass& pass, const AttentionShape& shape) {
 
 AttentionArgs attention_args(const Pass& pass, const AttentionShape& shape, const Tensor& biases,
                              const Tensor& sinks) {
-  const Tensor& segments = pass.batch().of(shape.side).segments;
+  // One text by itself has no documents, and what fills it up stands behind it, where no query looks.
+  const bool by_itself = shape.mask == Mask::causal && pass.place().earlier;
+  const Tensor segments = by_itself ? Tensor() : pass.batch().of(shape.side).segments;
+  const std::int64_t before = shape.mask == Mask::causal ? tokens_before(pass) : 0;
   return {.scale = shape.scale,
           .cap = shape.cap,
           .mask = shape.mask,
+          .diagonal = before,
           .window = shape.window,
           .chunk = shape.chunk,
           .query_segments = segments,
           .key_segments = segments,
           .bias = biases ? biases : shape.falling,
-          .bias0 = shape.no_distance,
+          .bias0 = shape.no_distance + before,
           .sinks = sinks,
           .greatest = greatest_scores(pass, shape),
           .dropout = pass.training() ? shape.dropout : 0,
           .at = pass.address(Purpose::dropout_attention, shape.layer),
           .samples = pass.batch().samples,
-          .head0 = shape.head0};
+          .head0 = shape.head0,
+          .query0 = before};
 }
 
 Attended SelfAttention::views(const Tensor& qkv) const {
@@ -177,7 +183,8 @@ Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   if (norms_) norm_heads(saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
   turn(pass, heads, Turn::forward);
-  saved.kept = shape_.parts.attention(shape_.context, heads,
+  const Attended all = shape_.mask == Mask::causal ? with_earlier(pass, shape_.layer, heads) : heads;
+  saved.kept = shape_.parts.attention(shape_.context, all,
                                       attention_args(pass, shape_, beside.biases, sinks_.scores()));
   pass.see("attention", shape_.layer, saved.kept.out.o);
   Tensor y = saved.kept.out.o;

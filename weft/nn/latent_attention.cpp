@@ -2,6 +2,7 @@
 #include "weft/nn/latent_attention.h"
 
 #include "weft/base/number.h"
+#include "weft/nn/earlier.h"
 #include "weft/nn/region.h"
 #include "weft/ops/elementwise.h"
 #include "weft/ops/rope.h"
@@ -58,8 +59,9 @@ Attended LatentAttention::widen(const Pass& pass, const Latents& latents, const 
 
 Tensor LatentAttention::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved{press(x), {}};
-  saved.kept = context_attention(heads().context, widen(pass, saved.latents, x),
-                                 attention_args(pass, heads(), {}, sinks_.scores()));
+  saved.kept =
+      context_attention(heads().context, with_earlier(pass, heads().layer, widen(pass, saved.latents, x)),
+                        attention_args(pass, heads(), {}, sinks_.scores()));
   const Tensor o = saved.kept.out.o;
   pass.see("attention", heads().layer, o);
   if (shape_.recompute) saved.kept.in = {};

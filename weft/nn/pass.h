@@ -59,6 +59,16 @@ struct Encoded {
   std::map<int, Tensor> keys_values;  // of the attention to it, by the number of the decoder's layer
 };
 
+/// What attention made of those tokens of a text that earlier passes read: a pass reads what follows them.
+struct Earlier {
+  std::int64_t tokens = 0;  // of those
+  std::int64_t room = 0;    // of all that may come
+  struct KeysValues {
+    Tensor keys, values;  // [room, b, g, d]
+  };
+  std::map<int, KeysValues> layers;  // by number
+};
+
 /// What is the same for all passes of one step.
 struct StepPlace {
   std::uint64_t seed = 0;
@@ -67,6 +77,7 @@ struct StepPlace {
   /// Where nobody trains: the places of the text whose logits are asked for, instead of losses.
   std::int64_t logits_from = 0, logits_count = 0;
   Encoded* encoded = nullptr;  // and what earlier passes left of the same source; none: every pass by itself
+  Earlier* earlier = nullptr;  // of the same text, where nobody trains; none: it begins here
   LossFactors factors;
   /// Where somebody wants to know: the greatest score of each head in layers that are no further tokens',
   /// which attention raises. f32 [layers, heads of the whole model]
