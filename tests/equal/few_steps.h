@@ -42,8 +42,9 @@ inline void expect_bits_of_one_rank(ModelConfig config, const std::vector<Cut>& 
 
 /// What counts memory without numbers says what steps hold, in exact mode too.
 inline void expect_counted_memory(const ModelConfig& config, const std::vector<Cut>& cuts) {
-  for (const Cut& cut : cuts) {
+  for (const Cut& cut : some_of(cuts, 8)) {
     EXPECT_EQ(memory_difference(config, cut), "") << name_of(cut);
+    if (sanitized) continue;
     Cut exact = cut;
     exact.exact = true;
     EXPECT_EQ(memory_difference(config, exact), "") << name_of(cut);

@@ -73,7 +73,10 @@ std::string parted(const Case& c, bool exact, int capability) {
 
 TEST(MemoryOfTheGpu, is_what_is_counted) {
   for (const Case& c : cases())
-    for (const int capability : {8, 9}) EXPECT_EQ(parted(c, false, capability), "") << c.name << capability;
+    for (const int capability : {8, 9}) {
+      if (c.precision == Precision::f32 && capability == 9) continue;  // which has no kernels of its own then
+      EXPECT_EQ(parted(c, false, capability), "") << c.name << capability;
+    }
 }
 
 // But where rows are dropped: the host learns how many, holds no more, and the most are counted.

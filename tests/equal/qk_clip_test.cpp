@@ -55,7 +55,7 @@ TEST(QkClip, has_the_bits_of_one_rank_in_exact_mode) {
       ModelConfig config = clipped_shape(name, 4);
       config.precision = precision;
       const Curve one = clipped_alone(config, true);
-      for (Cut cut : some_of(clip_cuts(), 4)) {
+      for (Cut cut : some_of(clip_cuts(), 6)) {
         cut = clipping(cut);
         cut.exact = true;
         expect_same_bits(train(config, cut), one, std::string(name) + " " + name_of(cut));

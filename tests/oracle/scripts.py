@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How many of Megatron-LM's own configurations of GPT weft takes: scripts.py WEFT MEGATRON [--launch] [--all]. MEGATRON is a checkout of Megatron-LM, of
-which nothing is kept here: tests/functional_tests/test_cases/gpt, as its recipes start them, and the scripts of examples/ that start
-pretrain_gpt.py, run with launchers that only note their arguments. Every one goes through `weft train gpt --dry-run` with files that exist,
+"""How many of Megatron-LM's own configurations weft takes: scripts.py WEFT MEGATRON [--launch] [--all] [--only FAMILY]. MEGATRON is a checkout of Megatron-LM, of
+which nothing is kept here: the families of tests/functional_tests/test_cases, as its recipes start them, and the scripts of examples/ that start
+pretrain_gpt.py, pretrain_bert.py or pretrain_t5.py, run with launchers that only note their arguments. Every one goes through `weft train --dry-run` with files that exist,
 and passes, or is refused by a sentence that names a flag. With --launch only the examples go, and all the way: `weft launch` gets what their
 torchrun got, program and all, and must say what `weft train` says. Needs PyYAML. Exits 1 below the goal, or where a refusal names no flag."""
 import argparse, json, math, os, pathlib, re, subprocess, sys, tempfile
@@ -9,22 +9,25 @@ import argparse, json, math, os, pathlib, re, subprocess, sys, tempfile
 import yaml
 
 GOAL = 0.92
+# Of its test cases, and what weft trains for each.
+FAMILIES = {"gpt": "gpt", "moe": "gpt", "mixtral": "gpt", "hybrid": "gpt", "nemotron": "gpt", "bert": "bert", "t5": "t5"}
+PROGRAM = re.compile(r"pretrain_(gpt|bert|t5|hybrid|mamba)\.py")
 TEXT = pathlib.Path(__file__).parents[1] / "golden/text"
 TOKENIZERS = {"GPTSentencePieceTokenizer": "toy.model", "Llama2Tokenizer": "toy.model", "SentencePieceTokenizer": "toy.model"}
 DIRECTORIES = {"--save", "--load", "--data-cache-path", "--tensorboard-dir", "--pretrained-checkpoint"}
 
 
 def ranks_of_recipes(root):
-    """Of every test case that a recipe starts with pretrain_gpt.py."""
+    """Of every test case that a recipe starts with a program of pretraining."""
     out = {}
     for file in sorted(root.glob("tests/test_utils/recipes/**/*.yaml")):
         recipe = yaml.safe_load(file.read_text())
         spec = recipe.get("spec", {})
-        if spec.get("model") != "gpt" or "=pretrain_gpt.py" not in spec.get("script", ""):
+        if not PROGRAM.search(spec.get("script", "")):
             continue
         for product in recipe.get("products") or []:
             for case in product.get("test_case", []):
-                out.setdefault(case, spec.get("nodes", 1) * spec.get("gpus", 1))
+                out.setdefault((spec.get("model"), case), spec.get("nodes", 1) * spec.get("gpus", 1))
     return out
 
 
@@ -41,23 +44,23 @@ def words_of(settings):
         if isinstance(value, list):
             out += [str(v) for v in value]
         else:
-            word = str(value).replace("${REPEAT}", "1")
+            word = str(value).replace("${REPEAT}", "1").replace("${TOKENIZER_TYPE}", "HuggingFaceTokenizer")
             out += [word] if spaced else word.strip("[]").split()
     return out
 
 
-def test_cases(root):
+def test_cases(root, family):
     ranks = ranks_of_recipes(root)
-    for file in sorted(root.glob("tests/functional_tests/test_cases/gpt/*/model_config.yaml")):
+    for file in sorted(root.glob(f"tests/functional_tests/test_cases/{family}/*/model_config.yaml")):
         name, config = file.parent.name, yaml.safe_load(file.read_text())
-        other_program = config.get("MODE") == "inference" or "inference" in name or "grpo" in name
+        other_program = config.get("MODE") == "inference" or any(word in name for word in ("inference", "grpo", "flextron"))
         if other_program:
             continue
         runs = []
         for key in [k for k in config if re.fullmatch(r"MODEL_ARGS(_\d+)?", k)]:
             of_run = (config.get("MODEL_ENV_VARS") or {}).get(key, {}).get("GPUS_PER_NODE")
-            runs.append((words_of(config[key]), of_run or ranks.get(name, 8), []))
-        yield "test " + name, runs
+            runs.append(([FAMILIES[family], *words_of(config[key])], of_run or ranks.get((family, name), 8), []))
+        yield f"{family} {name}", runs
 
 
 STUB = """#!/usr/bin/env python3
@@ -69,17 +72,18 @@ json.dump(sys.argv[1:], open(os.environ["NOTED"], "w"))
 def examples(root, scratch):
     stubs, noted = scratch / "stubs", scratch / "noted.json"
     stubs.mkdir()
-    (scratch / "pretrain_gpt.py").touch()
+    for kind in ("gpt", "bert", "t5"):
+        (scratch / f"pretrain_{kind}.py").touch()
     (scratch / "checkpoints").mkdir()
     for name in ("torchrun", "python", "srun", "sbatch", "uv"):
         (stubs / name).write_text(STUB)
         (stubs / name).chmod(0o755)
     for script in sorted(root.glob("examples/**/*.sh")):
-        if "pretrain_gpt.py" not in script.read_text() or "modelopt" in str(script) or script.name == "SRUN.sh":
+        if not PROGRAM.search(script.read_text()) or "modelopt" in str(script) or script.name == "SRUN.sh":
             continue  # those take their model from a file that is not there
         noted.unlink(missing_ok=True)
         given = [str(scratch / f) for f in ("checkpoints", "logs", "tokenizer.model", "data")]
-        if "gpt3" in script.name:
+        if "gpt3" in script.name or "bert" in script.name or "t5" in script.name:
             given = [given[0], given[1], "vocab.json", "merges.txt", given[3]]
         if "mixtral" in script.name:
             given = [given[0], given[2], given[3]]
@@ -91,7 +95,7 @@ def examples(root, scratch):
             print(f"not started by its script: {script.relative_to(root)}")
             continue
         words = json.loads(noted.read_text())
-        at = next((i for i, w in enumerate(words) if w.endswith("pretrain_gpt.py")), None)
+        at = next((i for i, w in enumerate(words) if PROGRAM.search(w)), None)
         if at is None:
             print(f"not counted: {script.relative_to(root)} hands its words to another program")
             continue
@@ -100,7 +104,8 @@ def examples(root, scratch):
         # A quoted "--flag value" is one word to bash.
         flat = [w.strip("'") for word in words[at + 1:] for w in (word.split() if word.startswith("--") else [word])]
         flat = [w.strip('"') for w in flat]
-        yield "example " + str(script.relative_to(root / "examples")), [(flat, ranks, words[:at + 1])]
+        kind = PROGRAM.search(words[at])[1]
+        yield "example " + str(script.relative_to(root / "examples")), [([kind if kind in ("bert", "t5") else "gpt", *flat], ranks, words[:at + 1])]
 
 
 def with_files(words, scratch):
@@ -116,12 +121,18 @@ def with_files(words, scratch):
             (scratch / flag.strip("-")).mkdir(exist_ok=True)
             i += 1
         elif flag in ("--vocab-file", "--merge-file"):
-            out.append(str(TEXT / ("toy_bpe_vocab.json" if flag == "--vocab-file" else "toy_bpe_merges.txt")))
+            pieces = "toy_wordpiece_vocab.txt" if kind.startswith("BertWordPiece") else "toy_bpe_vocab.json"
+            out.append(str(TEXT / (pieces if flag == "--vocab-file" else "toy_bpe_merges.txt")))
             i += 1
         elif flag == "--tokenizer-model":
             if kind == "TikTokenizer":
                 (scratch / "ranks.tiktoken").write_text("".join(f"{__import__('base64').b64encode(bytes([b])).decode()} {b}\n" for b in range(256)))
                 out.append(str(scratch / "ranks.tiktoken"))
+            elif kind == "HuggingFaceTokenizer":
+                words_of_it = {"<|endoftext|>": 0, **{chr(ord("a") + i): i + 1 for i in range(26)}}
+                (scratch / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": {"type": "BPE", "vocab": words_of_it, "merges": []}, "added_tokens": [
+                    dict(id=0, content="<|endoftext|>", single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)]}))
+                out.append(str(scratch / "tokenizer.json"))
             else:
                 out.append(str(TEXT / TOKENIZERS.get(kind, "toy.model")))
             i += 1
@@ -158,8 +169,8 @@ def launched(launcher, ranks):
 def refusal(weft, words, ranks, launcher):
     """None where it passes. Without a launcher the plan is made for a rank of so many."""
     env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
-    start = ["launch", *launched(launcher, ranks)] if launcher else ["train", "gpt"]
-    done = subprocess.run([weft, *start, *words, "--dry-run"], capture_output=True, text=True,
+    start = ["launch", *launched(launcher, ranks)] if launcher else ["train", words[0]]
+    done = subprocess.run([weft, *start, *words[1:], "--dry-run"], capture_output=True, text=True,
                           env=env if launcher else env | dict(WORLD_SIZE=str(ranks), RANK="0"), timeout=300)
     return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode} without a word"
 
@@ -176,12 +187,15 @@ def main():
     asked.add_argument("megatron", type=pathlib.Path)
     asked.add_argument("--launch", action="store_true", help="examples alone, through weft launch")
     asked.add_argument("--all", action="store_true", help="name those that pass too")
+    asked.add_argument("--only", choices=FAMILIES, help="the test cases of one family alone")
     asked = asked.parse_args()
     passed, refused, silent = 0, {}, []
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         root = asked.megatron.resolve()
-        for name, runs in [*([] if asked.launch else test_cases(root)), *examples(root, scratch)]:
+        families = [] if asked.launch else [asked.only] if asked.only else FAMILIES
+        cases = [case for family in families for case in test_cases(root, family)]
+        for name, runs in [*cases, *([] if asked.only else examples(root, scratch))]:
             judge, weft = difference if asked.launch else refusal, str(asked.weft.resolve())
             said = [judge(weft, with_files(words, scratch), ranks_for(words, ranks), launcher if asked.launch else []) for words, ranks, launcher in runs]
             why = next((s for s in said if s), None)

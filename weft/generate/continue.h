@@ -1,4 +1,4 @@
-// Text from a model, plainly: the whole context is computed again for every token, but for an encoder's.
+// Text from a model, plainly: a token at a time, after one reading of the prompt.
 #pragma once
 
 #include <functional>

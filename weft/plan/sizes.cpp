@@ -8,6 +8,7 @@
 #include "weft/base/number.h"
 #include "weft/train/ranks.h"
 #include "weft/train/settings.h"
+#include "weft/train/stages.h"
 
 namespace weft {
 namespace {
@@ -110,11 +111,22 @@ bool halve_positions(TrainConfig& c) {
   return true;
 }
 
+/// Whether stages can share out so few microbatches.
+bool has_a_schedule(const TrainConfig& c) {
+  try {
+    (void)schedule_of(c.parallel, int(c.batch.global / (c.batch.micro * sample_ranks(c.parallel))));
+  } catch (const Error&) {  // is the answer
+    return false;
+  }
+  return true;
+}
+
 /// All samples of a step lie there at once; an evaluation's follow them, where nobody asks for others.
 bool halve_batch(TrainConfig& c) {
   const bool steady = c.batch.rampup.empty() && c.batch.schedule.empty();
   const std::int64_t before = c.batch.global;
   if (!steady || !halve(c.batch.global, c.batch.micro * sample_ranks(c.parallel))) return false;
+  if (!has_a_schedule(c)) return false;
   if (c.eval.global == before && c.batch.global % (c.eval.micro * sample_ranks(c.parallel)) == 0)
     c.eval.global = c.batch.global;
   return true;
