@@ -111,7 +111,8 @@ def examples(root, scratch):
 def with_files(words, scratch):
     """The same with files that exist; a value follows its flag."""
     out, i = [], 0
-    kind = next((words[k + 1] for k, w in enumerate(words[:-1]) if w == "--tokenizer-type"), "GPT2BPETokenizer")
+    usual = "BertWordPieceLowerCase" if words[0] == "bert" else "GPT2BPETokenizer"
+    kind = next((words[k + 1] for k, w in enumerate(words[:-1]) if w == "--tokenizer-type"), usual)
     while i < len(words):
         flag = words[i]
         out.append(flag)
@@ -136,6 +137,8 @@ def with_files(words, scratch):
             else:
                 out.append(str(TEXT / TOKENIZERS.get(kind, "toy.model")))
             i += 1
+    if "--use-checkpoint-args" in out:
+        out.append("--allow-fresh-start")  # as Megatron does: there is none
     return out
 
 

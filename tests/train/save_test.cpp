@@ -384,7 +384,8 @@ TEST(Settings, of_a_checkpoint_are_the_models_and_the_tokenizers) {
   EXPECT_EQ(seed_of_checkpoint(bare), 1234);
   bare.load = "/nowhere";
   EXPECT_EQ(refused([&] { (void)settings_of_checkpoint(bare); }),
-            "{checkpoint.use_args}: /nowhere holds no complete checkpoint to ask");
+            "{checkpoint.use_args}: /nowhere holds no complete checkpoint to ask; add "
+            "{checkpoint.allow_fresh_start} to begin with what flags say");
 }
 
 TEST(Facts, of_another_program_or_a_later_version_are_refused) {

@@ -239,7 +239,9 @@ std::string settings_of_checkpoint(const CheckpointConfig& config) {
   const auto step = meant(config);
   if (!step) {
     if (config.allow_fresh_start) return "{}";
-    fail(Kind::data, "{checkpoint.use_args}: ", config.load, " holds no complete checkpoint to ask");
+    fail(Kind::data, "{checkpoint.use_args}: ", config.load,
+         " holds no complete checkpoint to ask; add {checkpoint.allow_fresh_start} to begin with what flags "
+         "say");
   }
   return settings_to_take(facts_of(*step), config.use_tokenizer);
 }
