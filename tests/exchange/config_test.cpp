@@ -53,10 +53,10 @@ TEST(HubConfig, scaling_is_read_in_the_old_words_and_in_the_new_ones) {
 
 TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
   const json base = plain_llama();
-  EXPECT_EQ(said(base, {{"model_type", "mamba"}}), "c: \"model_type\" is \"mamba\", weft reads " +
-                                                       join(gpt_types, ", ") +
-                                                       ", bert, megatron-bert, t5, and the text of llama4, "
-                                                       "kimi_k25, qwen3_5, qwen3_5_moe, mistral3, gemma3");
+  EXPECT_EQ(said(base, {{"model_type", "mamba"}}),
+            "c: \"model_type\" is \"mamba\", weft reads " + join(gpt_types, ", ") +
+                ", bert, megatron-bert, roberta, xlm-roberta, camembert, t5, mt5, and the text of llama4, "
+                "kimi_k25, qwen3_5, qwen3_5_moe, mistral3, gemma3");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}}}),
             "c: rope scaling: \"rope_type\" is \"dynamic\", weft knows default, linear, llama3 and yarn");
   EXPECT_EQ(said(base, {{"rope_scaling", {{"rope_type", "linear"}, {"wobble", 1}}}}),

@@ -7,6 +7,7 @@
 #include "tests/exchange/hub.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
+#include "weft/base/file.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/exchange/hub_write.h"
 #include "weft/nn/pass.h"
@@ -352,4 +353,39 @@ TEST(HubBert, what_none_of_them_has_is_named) {
   EXPECT_EQ(no_bert([](ModelConfig& m) { m.activation = Activation::gelu; }),
             "an encoder with another activation in its MLP than the exact gelu of its output: train with "
             "{model.activation=gelu_erf}");
+}
+
+// One type of words, places behind two rows, and a head of the words alone, whatever it is called.
+TEST(HubRoberta, is_a_bert_of_words_under_other_names) {
+  for (const char* name : {"roberta", "xlm_roberta"}) {
+    const ModelConfig m = read_hub_config(hub_model(name)).model;
+    EXPECT_EQ(m.kind, "bert") << name;
+    EXPECT_EQ(m.max_positions, 22) << name;
+    EXPECT_FALSE(m.sentence_order) << name;
+    EXPECT_TRUE(m.token_types) << name;
+    EXPECT_EQ(type_for(m), "bert") << name;
+  }
+  EXPECT_FALSE(read_hub_config(hub_model("xlm_roberta")).model.tied_output);
+}
+
+TEST(HubRoberta, of_another_kind_is_refused_by_name) {
+  const auto said = [](const json& patch) {
+    json object = json::parse(read_file(hub_model("roberta") / "config.json"));
+    object.merge_patch(patch);
+    return refused([&] { (void)hub_config_from_json(object.dump(), "c"); });
+  };
+  EXPECT_EQ(said({{"type_vocab_size", 2}}), "c: \"type_vocab_size\" is 2, weft can only compute 1");
+  EXPECT_EQ(said({{"pad_token_id", 0}}), "c: \"pad_token_id\" is 0, weft can only compute 1");
+  EXPECT_EQ(said({{"max_position_embeddings", 2}}),
+            "c: \"max_position_embeddings\" is 2, expected more than 2");
+}
+
+TEST(HubT5, of_many_languages_is_another_ones_name) {
+  json object = plain_t5();
+  object["model_type"] = "mt5";
+  const ModelConfig m = read(object);
+  EXPECT_EQ(m.kind, "t5");
+  EXPECT_TRUE(m.gated);
+  EXPECT_FALSE(m.tied_output);
+  EXPECT_EQ(type_for(m), "t5");
 }

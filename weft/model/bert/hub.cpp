@@ -53,12 +53,20 @@ std::string class_name(const ModelConfig& m) {
 
 }  // namespace
 
+BertType bert_type(std::string_view word) {
+  return BertType(std::ranges::find(bert_types, word) - bert_types.begin());
+}
+
 void read_bert(ModelConfig& m, HubSettings& s, std::string_view type) {
+  const bool roberta = is_roberta(bert_type(type));
   m.layers = int(s.size("num_hidden_layers", HubSettings::most_layers));
   m.hidden = s.size("hidden_size", HubSettings::widest);
   m.heads = int(s.size("num_attention_heads", HubSettings::most_heads));
   m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
   m.max_positions = s.size("max_position_embeddings");
+  if (roberta && m.max_positions <= places_in_front)
+    s.refuse("max_position_embeddings", text("expected more than ", places_in_front));
+  if (roberta) m.max_positions -= places_in_front;
   m.norm_epsilon = s.positive("layer_norm_eps", 1e-12);
   m.hidden_dropout = s.fraction("hidden_dropout_prob", 0.1);
   m.attention_dropout = s.fraction("attention_probs_dropout_prob", 0.1);
@@ -66,10 +74,11 @@ void read_bert(ModelConfig& m, HubSettings& s, std::string_view type) {
   m.activation = hub_activation(s.word("hidden_act", "gelu"), s, "hidden_act");
   if (m.activation != Activation::gelu_erf)
     s.refuse("hidden_act", "weft's transform before the output has the exact gelu, \"gelu\"");
-  m.sentence_order = !hidden_words_only(s);
+  m.sentence_order = !roberta && !hidden_words_only(s);
   m.token_types = !m.sentence_order;
-  m.residual_after_norm = type == bert_types[std::size_t(BertType::bert)];
-  s.must_be("type_vocab_size", 2);
+  m.residual_after_norm = bert_type(type) != BertType::megatron;
+  s.must_be("type_vocab_size", roberta ? 1 : 2);
+  if (roberta) s.must_be("pad_token_id", 1);  // places are counted from behind it
   s.must_be("position_embedding_type", "absolute");
   s.must_be("add_cross_attention", false);
   for (const char* of_other_tasks :
@@ -104,7 +113,9 @@ ordered_json write_bert(const ModelConfig& m, std::string_view type) {
 // of an output of its own the second bias, which transformers keeps and adds nowhere.
 bool is_known_bert_table(std::string_view name) {
   return name == "bert.embeddings.position_ids" || name.starts_with("bert.pooler.") ||
-         name.starts_with("cls.seq_relationship.") || name == "cls.predictions.bias";
+         name.starts_with("cls.seq_relationship.") || name == "cls.predictions.bias" ||
+         name == "roberta.embeddings.position_ids" || name == "lm_head.bias" ||
+         name.starts_with("roberta.pooler.");
 }
 
 ModelConfig plain_bert(ModelConfig m) {

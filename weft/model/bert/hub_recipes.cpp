@@ -10,23 +10,22 @@ namespace {
 class BertCook {
  public:
   BertCook(const ModelConfig& model, BertType type)
-      : behind_(type == BertType::bert), m_(model), list_(bert_parameters(model)) {}
+      : roberta_(is_roberta(type)),
+        behind_(type != BertType::megatron),
+        trunk_(roberta_ ? "roberta." : "bert."),
+        m_(model),
+        list_(bert_parameters(model)) {}
 
   std::vector<Recipe> all() {
-    same("embedding.words", "bert.embeddings.word_embeddings.weight");
-    same("embedding.positions", "bert.embeddings.position_embeddings.weight");
-    if (list_.has("embedding.types")) same("embedding.types", "bert.embeddings.token_type_embeddings.weight");
+    same("embedding.words", trunk_ + "embeddings.word_embeddings.weight");
+    roberta_ ? tables_of_roberta() : tables();
     for (int layer = 0; layer < m_.layers; ++layer) add_layer(layer);
     norm("final_norm", behind_ ? of_layer(m_.layers - 1) + ".output.LayerNorm" : "bert.encoder.ln");
     if (m_.sentence_order) {
       linear("pooler", "bert.pooler.dense");
       linear("sentence_order", "cls.seq_relationship");
     }
-    linear("transform", "cls.predictions.transform.dense");
-    norm("transform.norm", "cls.predictions.transform.LayerNorm");
-    const bool own = list_.has("output.words");
-    if (own) same("output.words", "cls.predictions.decoder.weight");
-    same("output.bias", own ? "cls.predictions.decoder.bias" : "cls.predictions.bias");
+    roberta_ ? head_of_roberta() : head();
     if (out_.size() != list_.all().size())
       fail(Kind::internal, "exchange: ", out_.size(), " recipes for a model of ", list_.all().size(),
            " parameters");
@@ -34,10 +33,40 @@ class BertCook {
   }
 
  private:
-  static std::string of_layer(int layer) { return "bert.encoder.layer." + std::to_string(layer); }
+  std::string of_layer(int layer) const { return trunk_ + "encoder.layer." + std::to_string(layer); }
+  void tables() {
+    same("embedding.positions", "bert.embeddings.position_embeddings.weight");
+    if (list_.has("embedding.types")) same("embedding.types", "bert.embeddings.token_type_embeddings.weight");
+  }
+  // All words are of one type, whichever we say.
+  void tables_of_roberta() {
+    const std::int64_t places = m_.max_positions, h = m_.hidden;
+    out_.push_back({"embedding.positions",
+                    {places, h},
+                    {{"roberta.embeddings.position_embeddings.weight", {places + places_in_front, h}}},
+                    {{0, places_in_front, 0, places}}});
+    out_.push_back({"embedding.types",
+                    {2, h},
+                    {{"roberta.embeddings.token_type_embeddings.weight", {1, h}}},
+                    {{0, 0, 0, 1}, {0, 0, 1, 1}}});
+  }
+  void head() {
+    linear("transform", "cls.predictions.transform.dense");
+    norm("transform.norm", "cls.predictions.transform.LayerNorm");
+    const bool own = list_.has("output.words");
+    if (own) same("output.words", "cls.predictions.decoder.weight");
+    same("output.bias", own ? "cls.predictions.decoder.bias" : "cls.predictions.bias");
+  }
+  void head_of_roberta() {
+    linear("transform", "lm_head.dense");
+    norm("transform.norm", "lm_head.layer_norm");
+    const bool own = list_.has("output.words");
+    if (own) same("output.words", "lm_head.decoder.weight");
+    same("output.bias", own ? "lm_head.decoder.bias" : "lm_head.bias");
+  }
   std::string first_norm(int layer) const {
     if (!behind_) return of_layer(layer) + ".attention.ln";
-    return layer == 0 ? "bert.embeddings.LayerNorm" : of_layer(layer - 1) + ".output.LayerNorm";
+    return layer == 0 ? trunk_ + "embeddings.LayerNorm" : of_layer(layer - 1) + ".output.LayerNorm";
   }
   void same(const std::string& ours, std::string theirs) {
     const Shape& shape = list_.at(ours).shape;
@@ -75,7 +104,8 @@ class BertCook {
     out_.push_back(std::move(recipe));
   }
 
-  bool behind_;
+  bool roberta_, behind_;
+  std::string trunk_;
   const ModelConfig& m_;
   ParameterList list_;
   std::vector<Recipe> out_;
@@ -84,8 +114,7 @@ class BertCook {
 }  // namespace
 
 std::vector<Recipe> bert_recipes(const ModelConfig& model, std::string_view type) {
-  const bool behind = type == bert_types[std::size_t(BertType::bert)];
-  return BertCook(model, behind ? BertType::bert : BertType::megatron).all();
+  return BertCook(model, bert_type(type)).all();
 }
 
 }  // namespace weft

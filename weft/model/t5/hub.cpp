@@ -45,8 +45,8 @@ std::string_view no_t5_has_at_the_ends(const ModelConfig& m) {
   return "";
 }
 
-void read_mlp(ModelConfig& m, HubSettings& s) {
-  std::string word = s.word("feed_forward_proj", "relu");
+void read_mlp(ModelConfig& m, HubSettings& s, bool of_mt5) {
+  std::string word = s.word("feed_forward_proj", of_mt5 ? "gated-gelu" : "relu");
   m.gated = word.starts_with(gate);
   if (m.gated) word.erase(0, gate.size());
   // Their gated gelu is the one in tanh form.
@@ -57,7 +57,8 @@ void read_mlp(ModelConfig& m, HubSettings& s) {
 
 }  // namespace
 
-void read_t5(ModelConfig& m, HubSettings& s, std::string_view) {
+void read_t5(ModelConfig& m, HubSettings& s, std::string_view type) {
+  const bool of_mt5 = type == t5_types.back();
   m.layers = int(s.size("num_layers", HubSettings::most_layers));
   m.decoder_layers = int(s.size_or("num_decoder_layers", m.layers, HubSettings::most_layers));
   m.hidden = s.size("d_model", HubSettings::widest);
@@ -73,9 +74,9 @@ void read_t5(ModelConfig& m, HubSettings& s, std::string_view) {
   m.hidden_dropout = m.attention_dropout = s.fraction("dropout_rate", 0.1);
   m.linear_bias = m.qkv_bias = m.output_bias = false;
   m.softmax_scale = 1;
-  m.tied_output = s.yes("tie_word_embeddings", true);
+  m.tied_output = s.yes("tie_word_embeddings", !of_mt5);
   if (s.yes("scale_decoder_outputs", m.tied_output)) m.output_multiplier = 1 / std::sqrt(double(m.hidden));
-  read_mlp(m, s);
+  read_mlp(m, s, of_mt5);
   for (const char* of_beginnings_and_other_tasks : {"initializer_factor", "classifier_dropout"})
     (void)s.find(of_beginnings_and_other_tasks);
 }

@@ -7,7 +7,8 @@
 
 namespace weft {
 
-inline constexpr std::array<std::string_view, 1> t5_types{"t5"};
+/// mT5 is a T5 1.1 under another name.
+inline constexpr std::array<std::string_view, 2> t5_types{"t5", "mt5"};
 inline constexpr std::array<StoredTwice, 3> t5_stored_twice{
     {{"encoder.embed_tokens.weight", "embedding.words"},
      {"decoder.embed_tokens.weight", "embedding.words"},
