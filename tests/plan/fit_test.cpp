@@ -284,20 +284,6 @@ TEST(Fit, names_the_size_that_makes_a_run_large) {
 }
 
 // Whose samples take room as a sequence's tokens do: sequences that cannot be much shorter leave it to them.
-// Of a small batch stages that take turns would have too few microbatches.
-TEST(Fit, names_no_batch_that_stages_cannot_share_out) {
-  TrainConfig c = run_of(64, 1, [](TrainConfig& run) { run.model.layers = 4; });
-  c.parallel.pp = c.parallel.virtual_stages = c.run.ranks = 2;
-  complete(c, 2);
-  std::size_t batches = 0;
-  for (const Changes& changes : changes_of_sizes(c))
-    for (const Change& change : changes) {
-      EXPECT_NO_THROW(plan_run(change.config, counter)) << change.flags;
-      batches += std::size_t(change.flags.starts_with("{batch.global}"));
-    }
-  EXPECT_EQ(batches, 5U);  // 32 down to 2
-}
-
 TEST(Fit, names_the_samples_of_an_evaluation) {
   const TrainConfig c = run_of(64, 1, [](TrainConfig& config) {
     config.model.sequence = 4;
