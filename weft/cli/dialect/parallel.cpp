@@ -103,7 +103,9 @@ Group parallel() {
           only_f32("megatron-fsdp-main-params-dtype", "master weights that are not f32"),
           pick("outer-dp-sharding-strategy", Arity::one,
                {{.word = "no_shard"}, {.word = "", .refusal = "optimizer states cut among groups too"}}),
-          cannot("reuse-grad-buf-for-mxfp8-param-ag", Arity::none, "8-bit weights"),
+          no_effect(
+              "reuse-grad-buf-for-mxfp8-param-ag", Arity::none,
+              "weights are gathered in the model's own type, into memory that lasts no longer than that"),
           cannot("max-seqlen-per-dp-cp-rank", Arity::one, "ranks that share long samples alone"),
           cannot("hybrid-context-parallel", Arity::none, "ranks that share long samples alone"),
           cannot("mtp-standalone", Arity::none, "a stage for the layers of further tokens alone"),
