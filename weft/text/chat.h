@@ -70,6 +70,9 @@ class ChatTemplate {
 /// where there is none.
 [[nodiscard]] std::optional<ChatTemplate> chat_template_of(const std::filesystem::path& tokenizer);
 
+/// "bos_token": "<s>" and so on, as the files beside a tokenizer have them.
+[[nodiscard]] std::map<std::string, std::string> chat_tokens_of(const std::filesystem::path& tokenizer);
+
 /// Megatron's templates for supervised fine-tuning.
 struct NamedChatTemplate {
   std::string_view name, jinja;
