@@ -164,9 +164,8 @@ TEST(ConversationDataset, has_one_conversation_a_sample_where_layers_cannot_part
   EXPECT_FALSE(sample.has(Field::documents));
   EXPECT_THAT(sample[Field::positions], ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(refusal([&] { (void)sample_of(two_in_a_line, rules); }),
-              ::testing::EndsWith(
-                  ":1: holds 2 conversations, and layers that remember go on from one to the next: give each "
-                  "a line of its own"));
+              ::testing::EndsWith(":1: holds 2 conversations, and layers that remember, or guesses of words "
+                                  "further on, go from one to the next: give each a line of its own"));
 }
 
 TEST(ConversationDataset, says_which_line_it_cannot_read) {
@@ -175,12 +174,16 @@ TEST(ConversationDataset, says_which_line_it_cannot_read) {
   EXPECT_EQ(refused_line("[]"), ":1: has no list of messages, expected {\"messages\": [...]}");
   EXPECT_EQ(refused_line("{\"messages\": \"a\"}"),
             ":1: has no list of messages, expected {\"messages\": [...]}");
+  EXPECT_EQ(refused_line("{\"messages\": [], \"n\": 1e999}"),
+            ":1: is no JSON that can be read: a number too large");
   EXPECT_EQ(refused_line("{\"messages\": []}"), ":1: its list of messages is empty");
   EXPECT_EQ(
       refused_line("{\"messages\": [{\"content\": \"a\"}]}"),
       ":1: message 1 has no role, expected {\"role\": \"system, user, assistant or tool\", \"content\": "
       "\"...\"}");
   EXPECT_EQ(refused_line(line_with("", "")), ":1: its messages hold no word");
+  EXPECT_EQ(refused_line("{\"messages\": [" + std::string(1'000'000, '[')),
+            ":1: has more than 200 lists and objects within each other");
 }
 
 TEST(ConversationDataset, tells_where_conversations_lie) {

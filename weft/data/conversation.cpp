@@ -12,11 +12,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Far more than any message has; what is written again is written by functions that call themselves.
+constexpr int most_levels = 200;
+
 Json parsed(std::string_view line) {
+  const auto shallow = [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > most_levels)
+      fail(Kind::data, "has more than ", most_levels, " lists and objects within each other");
+    return true;
+  };
   try {
-    return Json::parse(line);
+    return Json::parse(line, shallow);
   } catch (const Json::parse_error& e) {
     fail(Kind::data, "is no JSON (at byte ", e.byte, "), expected {\"messages\": [...]}");
+  } catch (const Json::exception&) {
+    fail(Kind::data, "is no JSON that can be read: a number too large");
   }
 }
 
