@@ -123,7 +123,8 @@ TEST(DataVerb, refuses_an_index_that_it_cannot_make) {
 }
 
 TEST(DataVerb, says_what_it_does_not_know) {
-  EXPECT_THAT(told({"data"}).err, HasSubstr("data: '--num-layers': expected sample, why or difficulty"));
+  EXPECT_THAT(told({"data"}).err,
+              HasSubstr("data: '--num-layers': expected sample, why, pack or difficulty"));
   EXPECT_THAT(told({"data", "sample", "--of", "all"}).err,
               HasSubstr("data: --of all: expected train, valid or test"));
   EXPECT_THAT(told({"data", "sample", "--count", "x"}).err,
