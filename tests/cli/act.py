@@ -40,7 +40,7 @@ NARROW = {"use-precision-aware-optimizer": None}
 FULL = {"recompute-granularity": "full"}
 REAL = {"mock-data": UNSET, "data-path": "corpus", "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET, "split": "8,1,1"}
 SPLITS = {"mock-data": UNSET, "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET}
-CHAT = {"mock-data": UNSET, "vocab-size": UNSET, "data-path": "talk.jsonl", "split": "8,1,1", "seq-length": "96", "sft": None, "tokenizer-type": "SFTTokenizer", "tokenizer-model": "letters"}
+CHAT = {"mock-data": UNSET, "vocab-size": UNSET, "data-path": "talk.lines", "split": "8,1,1", "seq-length": "96", "sft": None, "tokenizer-type": "SFTTokenizer", "tokenizer-model": "letters"}
 CACHED = REAL | {"data-order": "stored", "data-cache-path": "cache", "tokenizer-type": "NullTokenizer", "vocab-size": "512"}
 GOES_ON = {"load": "saved", "train-iters": "6", "override-opt-param-scheduler": None}
 SAMPLE = BPE | {"sample-prompt": "a", "tokenizer-type": "GPT2BPETokenizer"}
@@ -287,7 +287,7 @@ REFUSES = {
     "decrease-batch-size-if-needed": "global batch size 3 is not a multiple of", "mock-data": "nothing to train on: give .* or --mock-data",
     "use-precision-aware-optimizer": "--exp-avg-dtype bf16 needs --use-precision-aware-optimizer",
     "recompute-activations": "--recompute-modules needs --recompute-granularity selective",
-    "tokenizer-model": "cannot open nowhere.model", "sft": r"cannot open talk\.jsonl\.idx", "tiktoken-pattern": r"pattern: '\(\[a-z\]\+': missing closing parenthesis",
+    "tokenizer-model": "cannot open nowhere.model", "sft": r"talk\.lines\.idx: no such file", "tiktoken-pattern": r"pattern: '\(\[a-z\]\+': missing closing parenthesis",
     "tokenizer-sentencepiece-legacy": "1 special tokens, which a model takes .* with --tokenizer-sentencepiece-legacy",
     "no-load-rng": "leave --seed out, or add --no-load-rng", "use-checkpoint-args": "the number of layers is not set",
     "allow-fresh-start": "add --allow-fresh-start", "moe-use-upcycling": "is of another model: model.experts.count is 0 there and 4 here",
@@ -381,7 +381,7 @@ def make_conversations(folder):
     (letters / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>", "unk_token": "<unk>"}')
     (letters / "chat_template.jinja").write_text(
         "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}")
-    (folder / "talk.jsonl").write_text("".join(json.dumps({"messages": [{"role": "user", "content": f"{i} and {i}?"}, {"role": "assistant", "content": str(2 * i)}]})
+    (folder / "talk.lines").write_text("".join(json.dumps({"messages": [{"role": "user", "content": f"{i} and {i}?"}, {"role": "assistant", "content": str(2 * i)}]})
                                                + "\n" for i in range(40)))
 
 
