@@ -218,8 +218,9 @@ data::ConversationRules conversation_rules(const ModelConfig& model, const DataC
   const bool ours = c.format == "default" && c.learned == LearnedWords::answers;
   const bool answers =
       c.learned == LearnedWords::answers || (c.learned == LearnedWords::by_format && c.format != "default");
+  const std::int32_t pad = format.pad;
   return {.sequence_length = model.sequence,
-          .pad = format.pad,
+          .pad = pad,
           .pad_is_learned = ours,
           .apart = parts_conversations(model),
           .transcribe = data::transcriber(tokenizer, std::move(format),
