@@ -2,8 +2,9 @@
 """Chat templates against transformers: random and written conversations, with tools, documents, thoughts and odd characters, are written by
 transformers' apply_chat_template and by weft with Megatron's three templates, templates of our own that use what Jinja has, and any *.jinja
 of directories given with --templates. Compared are the text, the ids, what {% generation %} marks, and who refuses which conversation.
-Needs: pip install transformers tokenizers jinja2. Usage: chat.py [--weft build/release/weft] [--templates DIR ...] [--megatron SFT_TOKENIZER.PY]"""
-import argparse, importlib.util, json, pathlib, random, re, subprocess, sys, tempfile
+Needs: pip install transformers tokenizers jinja2. Usage: chat.py [--weft build/release/weft] [--templates DIR ...]
+[--megatron SFT_TOKENIZER.PY]"""
+import argparse, json, pathlib, random, re, subprocess, sys, tempfile
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -12,7 +13,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 ARGS = argparse.ArgumentParser()
 ARGS.add_argument("--weft", default="build/release/weft")
 ARGS.add_argument("--templates", nargs="*", default=[])
-ARGS.add_argument("--megatron", help="its sft_tokenizer.py; left out: that of the installed megatron-core, if there is one")
+ARGS.add_argument("--megatron", help="its sft_tokenizer.py, with the templates themselves; left out: what they do in words of our own")
 ARGS.add_argument("--rounds", type=int, default=20)
 ARGS.add_argument("--seed", type=int, default=1)
 ARGS.add_argument("--verbose", action="store_true")
@@ -247,23 +248,39 @@ def shown(said):
     return said if isinstance(said, str) else repr(said["text"])[:400] + f" {said['answers']}"
 
 
-def megatron():
-    path = ARGS.megatron
-    if path is None:
-        found = importlib.util.find_spec("megatron.core")
-        path = found and pathlib.Path(found.origin).parent / "tokenizers/text/libraries/sft_tokenizer.py"
-    if path is None or not pathlib.Path(path).exists():
-        print("megatron: its sft_tokenizer.py is not there; its templates are not compared")
-        return {}
-    source = pathlib.Path(path).read_text()
-    return {name: eval(re.search(rf'^{name.replace("-", "_")}_\w*template = ("""[\s\S]*?""")', source, re.M)[1])
-            for name in ("nemotron-h-aligned", "nemotron-nano-v2", "identity")}
+def plain(words):
+    return words.replace("/think", "").replace("/no_think", "").strip()
+
+
+# What Megatron's templates write of a message, by its role; of others nothing.
+MEGATRON = {
+    "nemotron-h-aligned": {"system": lambda w: f"<SPECIAL_10>System\n{w.strip()}\n", "assistant": lambda w: f"{w.strip()}\n",
+                           "user": lambda w: f"<SPECIAL_11>User\n{w.strip()}\n<SPECIAL_11>Assistant\n"},
+    "nemotron-nano-v2": {"system": lambda w: f"<SPECIAL_10>System\n{plain(w)}\n", "user": lambda w: f"<SPECIAL_11>User\n{plain(w)}\n",
+                         "assistant": lambda w: f"<SPECIAL_11>Assistant\n{w.strip()}\n<SPECIAL_12>\n"},
+}
+
+
+def compare_megatron(name):
+    if ARGS.megatron:
+        source = pathlib.Path(ARGS.megatron).read_text()
+        template = eval(re.search(rf'^{name.replace("-", "_")}_\w*template = ("""[\s\S]*?""")', source, re.M)[1])
+        return compare(f"megatron {name}", template, ["--chat-template", name])
+    if name == "identity":
+        return compare("megatron identity", "{% for message in messages %}{{ message.content }}{% endfor %}", ["--chat-template", name])
+    said = [c for c in CONVERSATIONS if all(isinstance(m.get("content"), str) for m in c["messages"])]
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer_in(folder, "")
+        texts = [line if isinstance(line, str) else line["text"] for line in ours(folder, ["--chat-template", name], said)]
+    wrong = [(c, t) for c, t in zip(said, texts) if t != "".join(MEGATRON[name].get(m["role"], lambda w: "")(m["content"]) for m in c["messages"])]
+    print(f"megatron {name}: {len(said) - len(wrong)} equal" + (f", {len(wrong)} DIFFER: {wrong[0]}" if wrong else ""), flush=True)
+    return not wrong
 
 
 def main():
     wrong = []
-    for name, template in megatron().items():
-        if not compare(f"megatron {name}", template, ["--chat-template", name]):
+    for name in (*MEGATRON, "identity"):
+        if not compare_megatron(name):
             wrong.append(name)
     for name, template in OURS.items():
         if not compare(name, template):
