@@ -47,6 +47,7 @@ std::string refused_by(const std::string& format, const std::vector<std::string>
   return refusal([&] { (void)answers_by(format, messages); });
 }
 
+const std::vector<std::string> two_rounds = {"user", "Q", "assistant", "A", "user", "R", "assistant", "B"};
 const std::vector<std::string> small_talk = {"system", "S", "user", "Q", "assistant", "A"};
 
 }  // namespace
@@ -90,18 +91,31 @@ TEST(ConversationFormat, learns_what_a_template_marks) {
 TEST(ConversationFormat, refuses_a_template_that_writes_an_answer_in_two_ways) {
   // As templates do that leave thoughts out of all answers but the last.
   const ChatTokenizer forgetful(
-      "{% for m in messages %}{{ m['content'] }}{% if loop.last %}{{ '(thought)' }}{% endif %}{% endfor %}");
+      "{% for m in messages %}{% if loop.last and m['role'] == 'assistant' %}{{ '(thought)' }}{% endif %}{{ "
+      "m['content'] }}{% endfor %}");
+  EXPECT_EQ(read_by(forgetful, "default", Learning::last_answer, two_rounds).learned, "...(thought)B");
   EXPECT_THAT(
-      refusal([&] {
-        (void)read_by(forgetful, "default", Learning::answers,
-                      {"user", "Q", "assistant", "A", "user", "R", "assistant", "B"});
-      }),
+      refusal([&] { (void)read_by(forgetful, "default", Learning::answers, two_rounds); }),
       ::testing::AllOf(
           ::testing::StartsWith("message 2: "),
           ::testing::EndsWith(
               " writes the conversation up to this answer in another way than within the whole, and "
               "marks no answers with {% generation %}, so where it lies is not known: mark answers in "
-              "the template, or take {data.chat.learned=all}")));
+              "the template, or take {data.chat.learned=last}")));
+}
+
+TEST(ConversationFormat, learns_the_last_answer_alone_where_told_so) {
+  const auto last_by = [](const ChatTokenizer& files, const char* format,
+                          const std::vector<std::string>& messages) {
+    return read_by(files, format, Learning::last_answer, messages).learned;
+  };
+  EXPECT_EQ(last_by(ChatTokenizer(), "identity", two_rounds), "...B");
+  EXPECT_EQ(last_by(ChatTokenizer(), "default", two_rounds), dots(9 + 14 + 9 + 11) + "B<|im_end|>\n");
+  EXPECT_EQ(last_by(ChatTokenizer(), "default", {"user", "Q"}), dots(9));
+  EXPECT_EQ(last_by(ChatTokenizer(), "identity", {"user", "Q"}), ".");
+  const ChatTokenizer marked(
+      "{% for m in messages %}{% generation %}{{ m['content'] }}{% endgeneration %}{% endfor %}");
+  EXPECT_EQ(last_by(marked, "default", two_rounds), "...B");
 }
 
 TEST(ConversationFormat, pads_with_its_own_token) {

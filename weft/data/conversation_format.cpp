@@ -44,7 +44,7 @@ class Transcriber {
       : tokenizer_(std::move(tokenizer)), format_(std::move(format)), what_(what) {}
 
   Transcript operator()(const Conversation& conversation) const {
-    const bool by_turns = format_.by_turns && what_ == Learning::answers;
+    const bool by_turns = format_.by_turns && what_ != Learning::everything;
     if (format_.by_turns) check_roles(conversation);
     if (by_turns) check_answers(conversation);
     const ChatText whole = written(conversation, Next::nothing);
@@ -54,9 +54,7 @@ class Transcriber {
     } else if (by_turns) {
       learn_turns(conversation, out);
     } else {
-      const auto answers =
-          whole.answers.empty() ? answers_by_prefix(conversation, whole.text) : whole.answers;
-      out.learned = tokens_within(*tokenizer_, whole.text, out.tokens, answers);
+      out.learned = tokens_within(*tokenizer_, whole.text, out.tokens, answers_in(conversation, whole));
     }
     return out;
   }
@@ -93,7 +91,22 @@ class Transcriber {
     }
   }
 
+  /// The message from which on answers are learned.
+  std::size_t first_learned(const Conversation& conversation) const {
+    if (what_ == Learning::answers) return 0;
+    const auto last = std::find_if(conversation.rbegin(), conversation.rend(), is_answer);
+    return last == conversation.rend() ? conversation.size()
+                                       : static_cast<std::size_t>(conversation.rend() - last) - 1;
+  }
+
+  std::vector<ByteRange> answers_in(const Conversation& conversation, const ChatText& whole) const {
+    if (whole.answers.empty()) return answers_by_prefix(conversation, whole.text);
+    if (what_ == Learning::answers) return whole.answers;
+    return {whole.answers.back()};
+  }
+
   void learn_turns(const Conversation& conversation, Transcript& out) const {
+    const std::size_t first = first_learned(conversation);
     out.learned.assign(out.tokens.size(), 0);
     std::size_t at = 0;
     for (std::size_t i = 0; i < conversation.size(); ++i) {
@@ -105,7 +118,7 @@ class Transcriber {
              " alone has other tokens than within the conversation, so which are the answer's is not known: "
              "the vocabulary does not go with {data.chat.format}");
       const std::size_t skipped = std::min(turn.size(), static_cast<std::size_t>(format_.unlearned_prefix));
-      if (is_answer(conversation[i]))
+      if (is_answer(conversation[i]) && i >= first)
         std::fill_n(out.learned.begin() + std::ptrdiff_t(at + skipped), turn.size() - skipped, 1);
       at += turn.size();
     }
@@ -118,7 +131,7 @@ class Transcriber {
   std::vector<ByteRange> answers_by_prefix(const Conversation& conversation, std::string_view whole) const {
     std::vector<ByteRange> out;
     const Messages all(conversation);
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t i = first_learned(conversation); i < all.size(); ++i) {
       if (!is_answer(all[i])) continue;
       if (i == 0) fail(Kind::data, "message 1 answers nothing, expected another message before it");
       const std::string asked = written(all.first(i), Next::answer).text;
@@ -127,7 +140,7 @@ class Transcriber {
         fail(Kind::data, "message ", i + 1, ": ", format_.chat.source().name,
              " writes the conversation up to this answer in another way than within the whole, and marks no "
              "answers with {% generation %}, so where it lies is not known: mark answers in the template, or "
-             "take {data.chat.learned=all}");
+             "take {data.chat.learned=last}");
       out.push_back({asked.size(), answered.size()});
     }
     return out;

@@ -28,7 +28,7 @@ struct ConversationFormat {
 ConversationFormat conversation_format(const std::string& name, const std::filesystem::path& tokenizer_files,
                                        const Tokenizer& tokenizer);
 
-enum class Learning { answers, everything };
+enum class Learning { answers, last_answer, everything };
 Transcribe transcriber(std::shared_ptr<const Tokenizer> tokenizer, ConversationFormat format, Learning what);
 
 }  // namespace weft::data

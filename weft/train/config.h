@@ -23,8 +23,9 @@ enum class SampleOrder : std::uint8_t { single, cyclic };
 /// stored: Megatron's shuffled index; keyed: a permutation that is computed, any step addressable at once.
 enum class IndexKind : std::uint8_t { stored, keyed };
 enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
-/// What a run on conversations learns: what its format's rule says, the answers alone, or every word.
-enum class LearnedWords : std::uint8_t { by_format, answers, all };
+/// What a run on conversations learns: what its format's rule says, the answers alone, of each conversation
+/// the last of them, or every word.
+enum class LearnedWords : std::uint8_t { by_format, answers, last, all };
 /// What a loss or gradient that is not finite does.
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
@@ -42,7 +43,9 @@ constexpr std::array<std::string_view, 3> words(SchedulerSource) {
   return {"must_agree", "given", "checkpoint"};
 }
 constexpr std::array<std::string_view, 3> words(NonFinite) { return {"stop", "skip", "rescale"}; }
-constexpr std::array<std::string_view, 3> words(LearnedWords) { return {"by_format", "answers", "all"}; }
+constexpr std::array<std::string_view, 4> words(LearnedWords) {
+  return {"by_format", "answers", "last", "all"};
+}
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }

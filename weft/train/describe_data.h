@@ -55,8 +55,8 @@ void describe(Visitor& v, ChatConfig& c) {
     "how messages become text: nemotron-h-aligned, nemotron-nano-v2, identity, or default, the template that "
     "came with the tokenizer");
   v("learned", c.learned, OnResume::step,
-    "what the loss counts: the answers alone, all words, or what goes with the format: answers, and with "
-    "default all");
+    "what the loss counts: the answers alone, the last answer of each conversation, all words, or what goes "
+    "with the format: answers, and with default all");
 }
 
 template <class Visitor>

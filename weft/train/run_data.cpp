@@ -132,6 +132,21 @@ void cut_in_the_middle(const DataNeeds& config, RunData& run) {
     for (auto& set : split) set = data::filled_in_the_middle(set, run.tokenizer, rules, rows);
 }
 
+/// By a format's own rule answers are learned, and with the tokenizer's usual template everything.
+data::Learning learning_of(LearnedWords learned, bool usual_template) {
+  switch (learned) {
+    case LearnedWords::answers:
+      return data::Learning::answers;
+    case LearnedWords::last:
+      return data::Learning::last_answer;
+    case LearnedWords::all:
+      return data::Learning::everything;
+    case LearnedWords::by_format:
+      break;
+  }
+  return usual_template ? data::Learning::everything : data::Learning::answers;
+}
+
 void check_names(const DataConfig& config, const data::Datasets& sets) {
   const std::size_t names = config.validation_names.size();
   const std::size_t found = sets.of[std::size_t(data::Split::valid)].size();
@@ -213,18 +228,16 @@ data::ConversationRules conversation_rules(const ModelConfig& model, const DataC
   bare.wraps_text = false;
   const auto tokenizer = run_tokenizer(bare, model.vocabulary);
   data::ConversationFormat format = data::conversation_format(c.format, bare.model, *tokenizer);
-  // Megatron's own way, under which a padding token that ends answers too is never learned, with its own
-  // rules.
-  const bool ours = c.format == "default" && c.learned == LearnedWords::answers;
-  const bool answers =
-      c.learned == LearnedWords::answers || (c.learned == LearnedWords::by_format && c.format != "default");
+  const bool usual = c.format == "default";
+  const data::Learning what = learning_of(c.learned, usual);
+  // Megatron's own rules never learn a padding token that ends answers, too.
+  const bool ours = usual && what != data::Learning::everything;
   const std::int32_t pad = format.pad;
   return {.sequence_length = model.sequence,
           .pad = pad,
           .pad_is_learned = ours,
           .apart = parts_conversations(model),
-          .transcribe = data::transcriber(tokenizer, std::move(format),
-                                          answers ? data::Learning::answers : data::Learning::everything)};
+          .transcribe = data::transcriber(tokenizer, std::move(format), what)};
 }
 
 RunData open_run_data(const DataNeeds& config) {
