@@ -142,8 +142,8 @@ Value grouped(const Call& call) {  // attribute default case_sensitive
     group.push_back(pairs[k].second);
     if (k + 1 < pairs.size() && call.work.equal(plain(pairs[k].first), plain(pairs[k + 1].first))) continue;
     const Value& first = pairs[k + 1 - group.size()].first;
-    Value list = call.work.list(std::exchange(group, {}));
-    out.push_back(call.work.sequence(Form::group, {first, std::move(list)}));
+    const Value list = call.work.list(std::exchange(group, {}));
+    out.push_back(call.work.sequence(Form::group, {first, list}));
   }
   return call.work.list(std::move(out));
 }
@@ -263,8 +263,8 @@ Value mapped(const Call& call) {
   if (path == nullptr) call.work.refuse("map was given neither a filter nor an attribute");
   for (const Value& one : items(call)) {
     Value part = at_path(call.work, one, *path);
-    out.push_back(part.undefined() && otherwise != nullptr && !otherwise->none() ? *otherwise
-                                                                                 : std::move(part));
+    if (part.undefined() && otherwise != nullptr && !otherwise->none()) part = *otherwise;
+    out.push_back(std::move(part));
   }
   return call.work.sequence(Form::stream, std::move(out));
 }

@@ -139,7 +139,7 @@ class Joiner : public Object {
   explicit Joiner(std::string between) : between_(std::move(between)) {}
   [[nodiscard]] const char* kind() const override { return "a joiner"; }
   [[nodiscard]] bool callable() const override { return true; }
-  Value call(Work& work, Arguments) const override {
+  Value call(Work& work, Arguments&&) const override {
     return work.text(std::exchange(used_, true) ? between_ : "");
   }
 

@@ -46,7 +46,7 @@ void append_escaped(std::string& out, char32_t code) {
   append_hex(out, code, code < 0x100 ? 2 : code < 0x10000 ? 4 : 8);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const char quote =
       text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"' : '\'';
   std::string out(1, quote);
@@ -113,7 +113,7 @@ std::string repr(Work& work, const Value& value) {
   work.spend(1);
   if (const Text* text = value.text()) {
     work.spend(static_cast<std::int64_t>(text->bytes.size()));
-    return text->markup ? "Markup(" + quoted(text->bytes) + ")" : quoted(text->bytes);
+    return text->markup ? "Markup(" + in_quotes(text->bytes) + ")" : in_quotes(text->bytes);
   }
   if (value.undefined()) return "Undefined";
   return printed(work, value);

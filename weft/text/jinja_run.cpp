@@ -66,7 +66,7 @@ class Macro : public Object {
     if (name == "name") return work.text(node_.word);
     return {};
   }
-  Value call(Work&, Arguments given) const override {
+  Value call(Work&, Arguments&& given) const override {
     return run_.call_macro(node_, around_.lock(), std::move(given));
   }
 

@@ -31,7 +31,7 @@ struct Value {
   Value() = default;
   template <class T>
   requires(!std::is_same_v<std::remove_cvref_t<T>, Value> && std::is_constructible_v<Held, T>)
-      Value(T&& value)
+      Value(T&& value)  // NOLINT(bugprone-forwarding-reference-overload): 14 reads no requires
       : held(std::forward<T>(value)) {}
 
   [[nodiscard]] bool undefined() const { return std::holds_alternative<Undefined>(held); }

@@ -65,17 +65,17 @@ Value Work::dict(std::vector<Pair> pairs) {
   spend(static_cast<std::int64_t>(pairs.size()), sizeof(Pair));
   Dict out;
   int most = 0;
-  for (auto& [key, value] : pairs) {
+  for (Pair& pair : pairs) {
+    const Value& key = pair.first;
     if (key.dict() != nullptr || (key.sequence() != nullptr && key.sequence()->form == Form::list))
       refuse(kind(key), " cannot be a key");
-    most = std::max({most, depth(key), depth(value)});
-    if (const Value* there = find(out, key)) {
-      out.pairs[static_cast<std::size_t>(
-                    std::ranges::find_if(out.pairs, [&](const Pair& p) { return &p.second == there; }) -
-                    out.pairs.begin())]
-          .second = std::move(value);
+    most = std::max({most, depth(key), depth(pair.second)});
+    const Value* there = find(out, key);
+    if (there == nullptr) {
+      out.pairs.push_back(std::move(pair));
     } else {
-      out.pairs.emplace_back(std::move(key), std::move(value));
+      std::ranges::find_if(out.pairs, [&](const Pair& p) { return &p.second == there; })->second =
+          std::move(pair.second);
     }
   }
   out.depth = most + 1;

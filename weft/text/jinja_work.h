@@ -82,7 +82,7 @@ class Object {
   [[nodiscard]] virtual const char* kind() const = 0;
   [[nodiscard]] virtual std::optional<Value> part(Work&, std::string_view /*name*/) const { return {}; }
   [[nodiscard]] virtual bool callable() const { return false; }
-  virtual Value call(Work& work, Arguments) const { work.refuse(kind(), " cannot be called"); }
+  virtual Value call(Work& work, Arguments&& /*given*/) const { work.refuse(kind(), " cannot be called"); }
   [[nodiscard]] virtual int depth() const { return 0; }
   virtual void forget() const {}
 };
@@ -148,7 +148,7 @@ class Function : public Object {
   Function(const Known& known, Value self) : known_(known), self_(std::move(self)) {}
   [[nodiscard]] const char* kind() const override { return "a function"; }
   [[nodiscard]] bool callable() const override { return true; }
-  Value call(Work& work, Arguments given) const override {
+  Value call(Work& work, Arguments&& given) const override {
     return run(work, known_, self_, std::move(given));
   }
   [[nodiscard]] int depth() const override { return jinja::depth(self_) + 1; }
