@@ -70,18 +70,21 @@ slurm: configure ## train across two nodes of a real Slurm on this machine (as r
 	cmake --build --preset release --target weft -j $(JOBS)
 	python3 tests/launch/slurm_test.py --weft build/release/weft --script deploy/slurm/train.sbatch
 
-oracle: build ## compare with the originals themselves (installed by pip into build/oracle)
+oracle: build ## compare with the originals themselves (installed by pip into build/oracle; MEGATRON=DIR: a checkout of Megatron-LM, for what its wheels leave out)
 	python3 -m venv build/oracle
-	build/oracle/bin/pip install --quiet tensorboard tokenizers transformers accelerate tiktoken sentencepiece torch megatron-core==0.16.1 kubernetes-validate setuptools wheel hjson msgpack einops psutil py-cpuinfo pydantic ninja
+	build/oracle/bin/pip install --quiet tensorboard tokenizers transformers accelerate jinja2 tiktoken sentencepiece torch megatron-core==0.16.1 kubernetes-validate setuptools wheel hjson msgpack einops psutil py-cpuinfo pydantic ninja
 	build/oracle/bin/python tests/oracle/read_tensorboard.py build/release/tests/report/tensorboard_sample
 	DS_BUILD_OPS=0 build/oracle/bin/pip install --quiet --no-build-isolation --no-deps deepspeed==0.19.8
 	build/oracle/bin/python tests/oracle/text.py --weft build/release/weft
+	build/oracle/bin/python tests/oracle/chat.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/data.py build/release/weft
 	build/oracle/bin/python tests/oracle/difficulty.py build/release/weft
+	$(if $(MEGATRON),build/oracle/bin/pip install --quiet datasets && build/oracle/bin/python tests/oracle/sft.py build/release/weft --megatron $(MEGATRON))
 	build/oracle/bin/python tests/oracle/exchange.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/jobs.py build/release/weft
 	build/oracle/bin/python tests/oracle/train.py build/release/weft
 	build/oracle/bin/python tests/oracle/train_encoders.py build/release/weft
+	build/oracle/bin/python tests/oracle/train_sft.py build/release/weft
 	build/oracle/bin/python tests/oracle/residual.py build/release/weft
 	build/oracle/bin/python tests/oracle/qk_clip.py build/release/weft
 	build/oracle/bin/python tests/oracle/f8_blocks.py

@@ -40,6 +40,7 @@ NARROW = {"use-precision-aware-optimizer": None}
 FULL = {"recompute-granularity": "full"}
 REAL = {"mock-data": UNSET, "data-path": "corpus", "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET, "split": "8,1,1"}
 SPLITS = {"mock-data": UNSET, "tokenizer-type": "ByteLevelTokenizer", "vocab-size": UNSET}
+CHAT = {"mock-data": UNSET, "vocab-size": UNSET, "data-path": "talk.lines", "split": "8,1,1", "seq-length": "96", "sft": None, "tokenizer-type": "SFTTokenizer", "tokenizer-model": "letters"}
 CACHED = REAL | {"data-order": "stored", "data-cache-path": "cache", "tokenizer-type": "NullTokenizer", "vocab-size": "512"}
 GOES_ON = {"load": "saved", "train-iters": "6", "override-opt-param-scheduler": None}
 SAMPLE = BPE | {"sample-prompt": "a", "tokenizer-type": "GPT2BPETokenizer"}
@@ -228,6 +229,7 @@ PAIRS |= {
     "train-data-exact-num-epochs": (BERT, "1", "2"),  # whose epochs are shuffled together
     "difficulty-metrics": ({}, [ALL_SAMPLES], UNSET), "difficulty-seed": ({"difficulty-metrics": [ALL_SAMPLES]}, "1", "2"),
     "curriculum-lengths": (STAIRS, ["4", "16"], ["8", "16"]), "curriculum-until": (STAIRS, ["1"], ["3"]),
+    "sft": (CHAT | {"sft": UNSET}, True, UNSET), "sft-tokenizer-prompt-format": (CHAT, "identity", "default"), "sft-loss": (CHAT, "answers", "all"),
     "fim-data": (FIM, True, UNSET), "fim-rate": (FIM, "1", "0"), "fim-spm-rate": (FIM, "0", "1"), "fim-split-sample": (FRAGMENTS, "a", "b"),
     "fim-fragment-rate": (FRAGMENTS, "0", "1"), "fim-prefix-token": (FIM, "<fim_prefix>", "<fim_pad>"), "fim-middle-token": (FIM, "<fim_middle>", "<fim_pad>"),
     "fim-suffix-token": (FIM, "<fim_suffix>", "<fim_pad>"), "fim-eod-token": (FIM, "<|endoftext|>", "a"),
@@ -287,7 +289,7 @@ REFUSES = {
     "decrease-batch-size-if-needed": "global batch size 3 is not a multiple of", "mock-data": "nothing to train on: give .* or --mock-data",
     "use-precision-aware-optimizer": "--exp-avg-dtype bf16 needs --use-precision-aware-optimizer",
     "recompute-activations": "--recompute-modules needs --recompute-granularity selective",
-    "tokenizer-model": "cannot open nowhere.model", "tiktoken-pattern": r"pattern: '\(\[a-z\]\+': missing closing parenthesis",
+    "tokenizer-model": "cannot open nowhere.model", "sft": r"talk\.lines\.idx: no such file", "tiktoken-pattern": r"pattern: '\(\[a-z\]\+': missing closing parenthesis",
     "tokenizer-sentencepiece-legacy": "1 special tokens, which a model takes .* with --tokenizer-sentencepiece-legacy",
     "no-load-rng": "leave --seed out, or add --no-load-rng", "use-checkpoint-args": "the number of layers is not set",
     "allow-fresh-start": "add --allow-fresh-start", "moe-use-upcycling": "is of another model: model.experts.count is 0 there and 4 here",
@@ -369,6 +371,22 @@ def seen(weft, settings, inputs):
         return dict(status=done.returncode, lines=lines, files=files, names=names, said=said, out=done.stdout), done
 
 
+def make_conversations(folder):
+    """A byte a token, a template, and lines that say something."""
+    letters = folder / "letters"
+    letters.mkdir()
+    marks = ["<unk>", "<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_233>", "<|im_start|>", "<|im_end|>"]
+    words = {token: i for i, token in enumerate([chr(c) for c in range(33, 127)] + ["\u0120", "\u010a"] + marks)}
+    (letters / "tokenizer.json").write_text(json.dumps({
+        "model": {"type": "BPE", "vocab": words, "merges": []}, "added_tokens": [{"content": m, "special": True, "id": words[m]} for m in marks],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"}}))
+    (letters / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>", "unk_token": "<unk>"}')
+    (letters / "chat_template.jinja").write_text(
+        "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}")
+    (folder / "talk.lines").write_text("".join(json.dumps({"messages": [{"role": "user", "content": f"{i} and {i}?"}, {"role": "assistant", "content": str(2 * i)}]})
+                                               + "\n" for i in range(40)))
+
+
 def make_inputs(weft, folder):
     words = "the quick brown fox jumps over a lazy dog and then some more of it all".split()
     for name, step, count in (("corpus", 1, 400), ("other", 3, 400), ("small", 1, 3)):
@@ -389,6 +407,7 @@ def make_inputs(weft, folder):
     (folder / "longer.json").write_text(json.dumps(vocabulary | {"more": max(vocabulary.values()) + 1}))
     (folder / "shorter.txt").write_text("\n".join((TEXT / "toy_bpe_merges.txt").read_text().splitlines()[:2]))
     (folder / "ranks.tiktoken").write_text("".join(f"{base64.b64encode(bytes([b])).decode()} {b}\n" for b in range(256)))
+    make_conversations(folder)
     subprocess.run([weft, "train", "gpt", *words_of(BASE | {"save": "saved", "save-interval": "2", "log-jsonl": UNSET})], cwd=folder, check=True,
                    capture_output=True)
     return [f for f in folder.iterdir() if f.suffix != ".txt" or f.name.startswith(("paths", "shorter"))]

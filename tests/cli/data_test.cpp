@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "tests/cli/told.h"
+#include "tests/support/chat_tokenizer.h"
 #include "tests/support/temporary.h"
+#include "weft/base/format.h"
 #include "weft/cli/verb.h"
 
 using namespace weft::cli;
@@ -123,7 +125,8 @@ TEST(DataVerb, refuses_an_index_that_it_cannot_make) {
 }
 
 TEST(DataVerb, says_what_it_does_not_know) {
-  EXPECT_THAT(told({"data"}).err, HasSubstr("data: '--num-layers': expected sample, why or difficulty"));
+  EXPECT_THAT(told({"data"}).err,
+              HasSubstr("data: '--num-layers': expected sample, why, pack or difficulty"));
   EXPECT_THAT(told({"data", "sample", "--of", "all"}).err,
               HasSubstr("data: --of all: expected train, valid or test"));
   EXPECT_THAT(told({"data", "sample", "--count", "x"}).err,
@@ -161,4 +164,67 @@ TEST(DataVerb, asks_the_checkpoint_for_settings_and_seed_as_the_run_does) {
                  "--global-batch-size", "4", "--lr", "1e-3", "--train-iters", "10", "--vocab-size", "250"})),
       of_the_run);
   EXPECT_NE(told(with({"--seed", "78"})).out, of_the_run);
+}
+
+namespace {
+
+using weft::support::ChatTokenizer;
+using weft::support::line_of_messages;
+
+/// A verb of data with the flags of a run on such lines.
+Told asked_of(const std::string& verb, const ChatTokenizer& files, const std::string& lines,
+              const std::string& more = "") {
+  const std::string words =
+      "data " + verb +
+      " --num-layers 1 --hidden-size 8 --num-attention-heads 1 --seq-length 80 "
+      "--micro-batch-size 1 --lr 1e-3 --train-iters 10 --split 1,0,0 --eval-iters 0 --sft "
+      "--sft-tokenizer-prompt-format default --tokenizer-type SFTTokenizer --tokenizer-model " +
+      files.folder() + " --data-path " + files.file("talk.jsonl", lines) + more;
+  return run_and_hear(weft::split(words, ' '));
+}
+
+const std::string small_talk_line = line_of_messages({"system", "S", "user", "Q", "assistant", "A"});
+
+}  // namespace
+
+TEST(DataVerb, shows_which_words_of_conversations_are_learned) {
+  const ChatTokenizer files;
+  const Told t = asked_of("why", files, "\n" + small_talk_line, " --sft-loss answers");
+  EXPECT_EQ(t.out, "sample 0\n  " + files.folder() +
+                       "/talk.jsonl:2, tokens 0 to 34\n    <|im_start|>system\nS<|im_end|>\n"
+                       "<|im_start|>user\nQ<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n\n"
+                       "    learned: \"A<|im_end|>\\n\"\n")
+      << t.err;
+  const auto json = lines(asked_of("why", files, small_talk_line, " --sft-loss answers --json").out);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["conversations"][0]["line"], 1);
+  EXPECT_EQ(json[0]["conversations"][0]["learned"][0], "A<|im_end|>\n");
+  EXPECT_THAT(asked_of("sample", files, small_talk_line).out, testing::EndsWith("A<|im_end|>\n\n"));
+}
+
+TEST(DataVerb, packs_conversations) {
+  const ChatTokenizer files;
+  const std::string to = (std::filesystem::path(files.folder()) / "packed").string();
+  const std::string three = small_talk_line + small_talk_line + small_talk_line;
+  EXPECT_EQ(asked_of("pack", files, three, " --to " + to).out,
+            "3 conversations in 2 lines, which 64% fill samples of 80 tokens\n");
+  EXPECT_EQ(asked_of("pack", files, three, " --to " + to + " --seq-length 16").out,
+            "3 conversations in 3 lines, which 100% fill samples of 16 tokens; 3 are longer than a sample\n");
+}
+
+TEST(DataVerb, says_what_it_cannot_pack) {
+  const ChatTokenizer files;
+  EXPECT_EQ(asked_of("pack", files, small_talk_line).err, "data: pack needs --to: a file for the lines\n");
+  EXPECT_EQ(told({"data", "pack", "--to", "nowhere"}).err,
+            "data: pack puts conversations together: give --sft\n");
+  EXPECT_EQ(
+      asked_of("pack", files, small_talk_line, " --to nowhere --mtp-num-layers 1").err,
+      "data: pack: layers that remember, or guesses of words further on, go from one conversation to the "
+      "next, so each needs a line of its own\n");
+  EXPECT_EQ(asked_of("difficulty", files, small_talk_line, " --to nowhere").err,
+            "data: difficulty: conversations are read in their own order: leave --sft out\n");
+  const std::string path = files.file("talk.jsonl", small_talk_line);
+  EXPECT_EQ(
+      asked_of("pack", files, small_talk_line, " --to nowhere --data-path 1 " + path + " 2 " + path).err,
+      "data: pack takes the files of --data-path one behind the other, without weights\n");
 }

@@ -147,6 +147,86 @@ TEST(Generate, stops_where_the_model_says_a_text_ends) {
   EXPECT_EQ(found.out, "\n");
 }
 
+// A template that writes the golden prompt, so that the answer is known.
+TEST(Generate, answers_a_person_by_the_template) {
+  const TemporaryDirectory folder;
+  const Known golden = known();
+  const std::string file = (folder / "chat.jinja").string();
+  std::ofstream(file)
+      << "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"
+         "{{ more }}{% if add_generation_prompt %}" +
+             golden.prompt.substr(golden.prompt.rfind(' ')) + "{% endif %}";
+  const std::string begin = golden.prompt.substr(0, golden.prompt.rfind(' '));
+  const std::vector<std::string> words{"--chat", "--chat-template", file, "--prompt", begin, "--system",
+                                       "x",      "--tokens",        "1",  "--greedy"};
+  const Told found = generate(with(words));
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(found.out, golden.next + "\n");
+  std::vector<std::string> loud = words;
+  loud.emplace_back("--echo");
+  EXPECT_EQ(generate(with(loud)).out, golden.prompt + golden.next + "\n");
+  loud.insert(loud.end(), {"--json", "--chat-template-kwargs", R"({"more": " 3"})"});
+  EXPECT_EQ(Json::parse(generate(with(loud)).out)["prompt"],
+            begin + " 3" + golden.prompt.substr(golden.prompt.rfind(' ')));
+}
+
+TEST(Generate, answers_every_conversation_of_a_file) {
+  const TemporaryDirectory folder;
+  const Known golden = known();
+  const std::string file = (folder / "said.jsonl").string();
+  const Json said{{{"role", "user"}, {"content", golden.prompt}}};
+  std::ofstream(file) << said.dump() << "\n" << Json{{"messages", said}, {"id", 7}}.dump() << "\n";
+  const Told found =
+      generate(with({"--chat-file", file, "--chat-template", "identity", "--tokens", "1", "--greedy"}));
+  EXPECT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(found.out, golden.next + "\n" + golden.next + "\n");
+}
+
+TEST(Generate, an_answer_ends_where_generation_config_says_too) {
+  const TemporaryDirectory folder;
+  const Known golden = known();
+  std::filesystem::copy(model, folder / "model");
+  const std::string config = (folder / "model/generation_config.json").string();
+  const auto said = [&](const Json& ends) {
+    std::ofstream(config) << ends.dump();
+    return generate({(folder / "model").string(), "--tokenizer", "null:37", "--prompt", golden.prompt,
+                     "--greedy", "--no-echo", "--tokens", "1"});
+  };
+  EXPECT_EQ(said({{"eos_token_id", {2, std::stoi(golden.next)}}}).out, "\n");
+  EXPECT_EQ(said({{"eos_token_id", nullptr}}).out, golden.next + "\n");
+  EXPECT_EQ(said({{"eos_token_id", "x"}}).err,
+            config + ": 'eos_token_id': expected an id or a list of ids\n");
+  EXPECT_EQ(said(Json::array()).err, config + ": is no JSON object\n");
+}
+
+TEST(Generate, a_conversation_says_what_is_missing) {
+  const TemporaryDirectory folder;
+  const std::string file = (folder / "said.jsonl").string(), refuses = (folder / "no.jinja").string();
+  std::ofstream(file) << "{\"text\": 1}\n";
+  std::ofstream(refuses) << "\n{{ raise_exception('roles must alternate') }}";
+  EXPECT_EQ(
+      refused_by(with({"--chat", "--prompt", "3"})),
+      "generate: there is no chat template beside the tokenizer (chat_template.jinja, or 'chat_template' "
+      "in tokenizer_config.json); give one with --chat-template\n");
+  EXPECT_EQ(refused_by(with({"--system", "x", "--prompt", "3"})),
+            "generate: --system does nothing without --chat\n");
+  EXPECT_EQ(refused_by(with({"--chat-file", file, "--prompt", "3"})),
+            "generate: --chat-file and --prompt contradict each other\n");
+  EXPECT_EQ(
+      refused_by(with({"--chat-file", file, "--chat-template", "identity"})),
+      file + ": line 1 holds no conversation: expected a list of messages, or an object with 'messages'\n");
+  EXPECT_EQ(refused_by(with({"--chat", "--prompt", "3", "--chat-template", "no/such.jinja"})),
+            "generate: --chat-template: there is no file no/such.jinja\n");
+  EXPECT_EQ(refused_by(with({"--chat", "--prompt", "3", "--chat-template", refuses})),
+            refuses + ": line 2: the template refuses this conversation: roles must alternate\n");
+  EXPECT_EQ(refused_by(with(
+                {"--chat", "--prompt", "3", "--chat-template", "identity", "--chat-template-kwargs", "[]"})),
+            "--chat-template-kwargs: expected a JSON object, not array\n");
+  EXPECT_EQ(refused_by({models + "t5_gated", "--tokenizer", "null:37", "--chat", "--prompt", "3"}),
+            "generate: " + models +
+                "t5_gated is a model of the family t5, which does not go on from a text; leave --chat out\n");
+}
+
 TEST(Generate, says_what_is_missing_or_contradicts_itself) {
   const TemporaryDirectory folder;
   EXPECT_EQ(refused_by({"--prompt", "x"}),

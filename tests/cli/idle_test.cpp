@@ -65,6 +65,28 @@ TEST(Idle, norms_of_latents_wait_for_latents) {
   EXPECT_EQ(said(latents + " --qk-layernorm"), "");
 }
 
+TEST(Idle, flags_of_conversations_wait_for_some) {
+  const std::string_view why = "only --sft reads conversations";
+  expect_said(std::array{Case{"--sft-tokenizer-prompt-format identity", "--sft-tokenizer-prompt-format", why},
+                         Case{"--sft-loss answers", "--sft-loss", why}});
+}
+
+TEST(Idle, flags_of_documents_do_nothing_to_conversations) {
+  const std::string words =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 4 --lr "
+      "1e-3 "
+      "--train-iters 100 --data-path talk.jsonl --vocab-size 512 --tokenizer-type SFTTokenizer "
+      "--tokenizer-model words --sft --dataloader-inter-document-masking --allow-ambiguous-pad-tokens "
+      "--data-cache-path kept";
+  const std::vector<std::string_view> views = split(words, ' ');
+  const auto command = read_command(views);
+  complete(*command, 0);
+  EXPECT_EQ(join(command->notices, "\n"),
+            "no effect here: --dataloader-inter-document-masking (conversations of --sft never see each "
+            "other)\nno effect here: --allow-ambiguous-pad-tokens (--sft pads with the token of its format)\n"
+            "no effect here: --data-cache-path (no index of samples is kept)");
+}
+
 TEST(Idle, flags_of_experts_wait_for_experts) {
   const std::string_view why = "only --num-experts gives layers a router";
   expect_said(std::array{

@@ -59,6 +59,7 @@ std::vector<Little> littles() {
       {"schedule", "", {"1f1b"}},
       {"schedule", "", {"--places"}},
       {"tokenizer", "train", {"train", "--output", "NEW", "--vocab-size", "300", "text.txt"}},
+      {"tokenizer", "chat", {"chat", "--chat-template", "identity", "lines.jsonl"}},
       {"tokenizer",
        "encode, decode, inspect",
        {"encode", "--tokenizer-type", "NullTokenizer", "--vocab-size", "100", "--text", "1 2"}},

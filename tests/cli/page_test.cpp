@@ -75,13 +75,12 @@ class Beside {
     const std::string golden = WEFT_SOURCE_DIR "/tests/golden/text/";
     write_file("words.json",
                R"({"model":{"type":"WordLevel","unk_token":"<unk>","vocab":{"<unk>":0,"a":1}}})");
-    std::string ranks;
-    for (int byte = 0; byte < 256; ++byte) ranks += base64(byte) + text(" ", byte, "\n");
-    write_file("ranks.tiktoken", ranks);
+    write_file("ranks.tiktoken", ranks_of_bytes());
     const std::string
         bpe = text("--vocab-file=", golden, "toy_bpe_vocab.json --merge-file=", golden, "toy_bpe_merges.txt"),
         pieces = text("--tokenizer-model=", golden, "toy.model"),
         words = text("--vocab-file=", golden, "toy_wordpiece_vocab.txt"),
+        letters = text("--tokenizer-model=", folder_.path().string(), "/words.json"),
         markers = "--tokenizer-special-tokens <fim_prefix> <fim_middle> <fim_suffix> <fim_pad> <|endoftext|>";
     of_ = {{"non-finite rescale", "--fp16"},
            {"use-rope-scaling", "--position-embedding-type=rope"},
@@ -109,9 +108,10 @@ class Beside {
            {"tokenizer-type SentencePieceTokenizer", pieces},
            {"tokenizer-type GPTSentencePieceTokenizer", pieces},
            {"tokenizer-type Llama2Tokenizer", pieces},
-           {"tokenizer-type HuggingFaceTokenizer",
-            text("--tokenizer-model=", folder_.path().string(), "/words.json")},
-           {"tokenizer-type HFTokenizer", text("--tokenizer-model=", folder_.path().string(), "/words.json")},
+           {"tokenizer-type HuggingFaceTokenizer", letters},
+           {"tokenizer-type HFTokenizer", letters},
+           {"tokenizer-type SFTTokenizer", letters},
+           {"sft", "--tokenizer-type=SFTTokenizer " + letters},
            {"tokenizer-type TikTokenizer",
             text("--vocab-size=1300 --tokenizer-model=", folder_.path().string(), "/ranks.tiktoken")},
            {"tokenizer-type ByteLevelTokenizer", "--vocab-size=512"},
@@ -143,6 +143,11 @@ class Beside {
   void write_file(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name) << content;
   }
+  static std::string ranks_of_bytes() {
+    std::string ranks;
+    for (int byte = 0; byte < 256; ++byte) ranks += base64(byte) + text(" ", byte, "\n");
+    return ranks;
+  }
   static std::string base64(int byte) {
     constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     return {digits[std::size_t(byte >> 2)], digits[std::size_t(byte & 3) << 4], '=', '='};
@@ -157,10 +162,17 @@ Told planned_with(const std::string& flag, const std::string& value, const Besid
   const auto& all = verbs();
   const auto train = std::ranges::find(all, "train", &Verb::name);
   const bool t5 = value == "relative";
-  std::vector<std::string> words = {
-      t5 ? "t5" : "gpt", "--num-layers=2",       "--hidden-size=16", "--num-attention-heads=2",
-      "--seq-length=16", "--micro-batch-size=1", "--lr=1e-3",        "--train-iters=2",
-      "--mock-data",     "--vocab-size=250",     "--dry-run"};
+  std::vector<std::string> words = {t5 ? "t5" : "gpt",
+                                    "--num-layers=2",
+                                    "--hidden-size=16",
+                                    "--num-attention-heads=2",
+                                    "--seq-length=16",
+                                    "--micro-batch-size=1",
+                                    "--lr=1e-3",
+                                    "--train-iters=2",
+                                    "--vocab-size=250",
+                                    "--dry-run",
+                                    flag == "sft" ? "--data-path=talk.jsonl" : "--mock-data"};
   if (t5) words.emplace_back("--decoder-seq-length=16");
   for (std::string& word : beside.of(flag, value)) words.push_back(std::move(word));
   words.push_back(value.empty() ? text("--", flag) : text("--", flag, "=", value));

@@ -8,6 +8,7 @@
 #include "tests/data/pack.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/source_dir.h"
+#include "tests/support/temporary.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/cli/tokenizer_lines.h"
@@ -157,7 +158,7 @@ TEST(TokenizerVerb, names_the_broken_line_of_a_packed_file) {
 }
 
 TEST(TokenizerVerb, says_what_it_cannot_do) {
-  EXPECT_THAT(refusal({}), ThrowsMessage<Error>("tokenizer: expected train, encode, decode, inspect"));
+  EXPECT_THAT(refusal({}), ThrowsMessage<Error>("tokenizer: expected train, encode, decode, inspect, chat"));
   EXPECT_THAT(
       refusal({"encod"}),
       ThrowsMessage<Error>(HasSubstr("tokenizer: 'encod' is none of train, encode, decode, inspect")));
@@ -179,6 +180,40 @@ TEST(TokenizerLines, name_the_file_and_the_line_that_is_broken) {
   EXPECT_THAT([] { (void)ids_in(R"({"ids": "a"})", place); },
               ThrowsMessage<Error>("corpus.jsonl: line 7 holds no list of numbers under 'ids'"));
   EXPECT_THAT(plain_ids_in("[1, 2]\n3"), ElementsAre(1, 2, 3));
+}
+
+TEST(TokenizerVerb, writes_conversations_as_a_model_reads_them) {
+  const support::TemporaryDirectory files;
+  const std::string said = (files / "said.jsonl").string(), jinja = (files / "chat.jinja").string();
+  write_atomically(
+      jinja, std::string_view("{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %} "
+                              "{% endfor %}{{ tools }}{{ x }}{{ add_generation_prompt }}"));
+  write_atomically(said, std::string_view("[{\"content\": \"hello\"}]\n"
+                                          "{\"messages\": [{\"content\": \"é\"}], \"tools\": [1], \"x\": 3, "
+                                          "\"chat_template_kwargs\": {\"x\": 2}}\n"));
+  EXPECT_EQ(run_words({"chat", "--chat-template", jinja, said}).out, "hello NoneFalse\né [1]2False\n");
+  EXPECT_EQ(run_words({"chat", "--chat-template", jinja, "--answer-next", "--chat-template-kwargs",
+                       "{\"x\": 4}", said})
+                .out,
+            "hello None4True\né [1]4True\n");
+  EXPECT_EQ(run_words({"chat", "--chat-template", jinja, "--jsonl", said}).out,
+            "{\"text\":\"hello NoneFalse\",\"answers\":[[0,5]]}\n"
+            "{\"text\":\"é [1]2False\",\"answers\":[[0,2]]}\n");
+  EXPECT_EQ(run_words({"chat", "--chat-template", "identity", "--tokenizer", toy, "--jsonl", said}).out,
+            "{\"text\":\"hello\",\"ids\":[259],\"answers\":[]}\n{\"text\":\"é\",\"ids\":[127,102],"
+            "\"answers\":[]}\n");
+}
+
+TEST(TokenizerVerb, a_conversation_without_a_template_is_refused) {
+  EXPECT_THAT(refusal({"chat"}),
+              ThrowsMessage<Error>("tokenizer chat: expected --tokenizer or --chat-template"));
+  EXPECT_THAT(refusal({"chat", "--tokenizer", toy}),
+              ThrowsMessage<Error>("tokenizer chat: there is no chat template beside " + folder +
+                                   "toy_bpe_vocab.json (chat_template.jinja, or 'chat_template' in "
+                                   "tokenizer_config.json); give one with --chat-template"));
+  EXPECT_THAT(refusal({"chat", "--chat-template", "chatml"}),
+              ThrowsMessage<Error>(
+                  "chat template: 'chatml' is none of nemotron-h-aligned, nemotron-nano-v2, identity"));
 }
 
 }  // namespace

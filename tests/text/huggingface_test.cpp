@@ -83,6 +83,12 @@ TEST(HuggingFace, names_come_from_the_files_beside_and_fill_each_other) {
   EXPECT_EQ(tokenizer->special("mask"), std::nullopt);
 }
 
+TEST(HuggingFace, an_ordinary_word_pad_is_no_padding) {
+  json file = word_level();
+  file["model"]["vocab"]["pad"] = 8;
+  EXPECT_EQ(open(file, {})->special("pad"), std::nullopt);
+}
+
 json unigram(bool fallback) {
   json vocab = json::array({json::array({"<unk>", 0.0}), json::array({"a", -1.0}), json::array({"b", -1.0}),
                             json::array({"ab", -1.5}), json::array({"<0x7A>", -9.0})});

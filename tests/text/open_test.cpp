@@ -67,8 +67,8 @@ TEST(Open, says_what_a_type_needs) {
               ThrowsMessage<Error>("Llama2Tokenizer needs {tokenizer_model}"));
   EXPECT_THAT(refuses({.tokenizer_type = "NulTokenizer"}),
               ThrowsMessage<Error>("tokenizer: there is no type 'NulTokenizer', did you mean NullTokenizer"));
-  EXPECT_THAT(refuses({.tokenizer_type = "SFTTokenizer"}),
-              ThrowsMessage<Error>("tokenizer: weft has no SFTTokenizer"));
+  EXPECT_THAT(refuses({.tokenizer_type = "MultimodalTokenizer"}),
+              ThrowsMessage<Error>("tokenizer: weft has no MultimodalTokenizer"));
   EXPECT_THAT(refuses({}),
               ThrowsMessage<Error>(
                   "tokenizer: nothing says which one; give {tokenizer_type}, or {tokenizer_model} with "

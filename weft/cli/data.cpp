@@ -1,7 +1,8 @@
-// weft data sample|why|difficulty: the tokens that a run's steps see, the documents they come from, and an
-// index of which are difficult. Takes the flags of weft train.
+// weft data sample|why|pack|difficulty: the tokens that a run's steps see, the documents they come from,
+// conversations put together, and an index of which samples are difficult. Takes the flags of weft train.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "weft/cli/dry_run.h"
 #include "weft/cli/verbs.h"
 #include "weft/data/difficulty_metrics.h"
+#include "weft/data/pack_conversations.h"
 #include "weft/data/source.h"
 #include "weft/model/kinds.h"
 #include "weft/train/ranks.h"
@@ -131,6 +133,19 @@ struct Run {
   }
 };
 
+bool converses(const Run& run) { return run.command->config.data.chat.on; }
+
+/// The words of a sample, of conversations without the padding behind them.
+std::string words_of(const Run& run, std::int64_t i, const data::Sample& sample) {
+  std::span<const std::int32_t> tokens = sample[data::Field::tokens];
+  if (converses(run)) {
+    std::int64_t count = 0;
+    for (const data::Origin& origin : run.set->origins(i)) count += origin.count;
+    tokens = tokens.first(static_cast<std::size_t>(count));
+  }
+  return run.opened->tokenizer->decode(tokens);
+}
+
 int sample(const Run& run) {
   for (const std::int64_t i : run.samples) {
     const data::Sample sample = run.set->get(i);
@@ -142,8 +157,7 @@ int sample(const Run& run) {
       }
       std::cout << object.dump() << '\n';
     } else if (run.opened->tokenizer) {
-      std::cout << "sample " << i << '\n'
-                << run.opened->tokenizer->decode(sample[data::Field::tokens]) << '\n';
+      std::cout << "sample " << i << '\n' << words_of(run, i, sample) << '\n';
     } else {
       std::cout << "sample " << i << '\n';
       for (const std::int32_t token : sample[data::Field::tokens]) std::cout << token << ' ';
@@ -160,8 +174,55 @@ std::string text_of(const Run& run, const data::Origin& origin) {
   return run.opened->tokenizer->decode(ids);
 }
 
+/// What the loss counts of a conversation: its labels where the mask says so, runs of them.
+std::vector<std::string> learned_of(const Run& run, const data::Sample& sample, const data::Origin& origin) {
+  std::vector<std::string> texts;
+  std::vector<std::int32_t> run_of_labels;
+  const auto end = [&] {
+    if (!run_of_labels.empty()) texts.push_back(run.opened->tokenizer->decode(run_of_labels));
+    run_of_labels.clear();
+  };
+  const auto from = static_cast<std::size_t>(origin.from);
+  for (std::size_t k = from; k < from + static_cast<std::size_t>(origin.count); ++k) {
+    if (sample[data::Field::loss_mask][k] == 0)
+      end();
+    else
+      run_of_labels.push_back(sample[data::Field::labels][k]);
+  }
+  end();
+  return texts;
+}
+
+/// Which lines a sample's conversations stand on, their words, and which of these are learned.
+void why_conversations(const Run& run, std::int64_t i) {
+  const data::Sample sample = run.set->get(i);
+  Json object = {{"index", i}, {"conversations", Json::array()}};
+  if (!run.command->json) std::cout << "sample " << i << '\n';
+  for (const data::Origin& origin : run.set->origins(i)) {
+    const auto tokens =
+        std::span(sample[data::Field::tokens]).subspan(std::size_t(origin.from), std::size_t(origin.count));
+    const std::string words = run.opened->tokenizer->decode(tokens);
+    const std::vector<std::string> learned = learned_of(run, sample, origin);
+    object["conversations"].push_back({{"source", origin.source},
+                                       {"line", origin.sequence},
+                                       {"from", origin.from},
+                                       {"count", origin.count},
+                                       {"text", words},
+                                       {"learned", learned}});
+    if (run.command->json) continue;
+    std::cout << text("  ", origin.source, ":", origin.sequence, ", tokens ", origin.from, " to ",
+                      origin.from + origin.count, "\n    ", words, "\n");
+    for (const std::string& part : learned) std::cout << "    learned: " << Json(part).dump() << '\n';
+  }
+  if (run.command->json) std::cout << object.dump() << '\n';
+}
+
 int why(const Run& run) {
   for (const std::int64_t i : run.samples) {
+    if (converses(run)) {
+      why_conversations(run, i);
+      continue;
+    }
     Json object = {{"index", i}, {"documents", Json::array()}};
     if (!run.command->json) std::cout << "sample " << i << '\n';
     for (const data::Origin& origin : run.set->origins(i)) {
@@ -190,6 +251,8 @@ int difficulty(Args args) {
   if (asked.to.empty()) fail(Kind::usage, "data: difficulty needs --to: a folder for the index");
   const auto command = settings_of_run(asked);
   TrainConfig& config = command->config;
+  if (config.data.chat.on)
+    fail(Kind::usage, "data: difficulty: conversations are read in their own order: leave --sft out");
   const Samples samples = kind_of(config.model).samples(config.model);
   if (samples.decoder > 0)
     fail(Kind::usage, "data: difficulty: samples of a model of the family ", config.model.kind,
@@ -211,9 +274,36 @@ int difficulty(Args args) {
   return static_cast<int>(Exit::done);
 }
 
+/// The files of --data-path in their order, whatever part of them is for training.
+int pack(Args args) {
+  SampleOptions asked = read_asked(args);
+  if (asked.to.empty()) fail(Kind::usage, "data: pack needs --to: a file for the lines");
+  const auto command = settings_of_run(asked);
+  const TrainConfig& config = command->config;
+  if (!config.data.chat.on) fail(Kind::usage, "data: pack puts conversations together: give --sft");
+  if (!parts_conversations(config.model))
+    fail(Kind::usage,
+         "data: pack: layers that remember, or guesses of words further on, go from one conversation to the "
+         "next, so each needs a "
+         "line of its own");
+  const auto blend = data::data_paths({.data_path = config.data.paths}).shared;
+  if (!blend || !blend->weights.empty())
+    fail(Kind::usage, "data: pack takes the files of --data-path one behind the other, without weights");
+  Workers workers(std::max(0, config.run.threads - 1));
+  const data::PackedConversations told = data::pack_conversations(
+      blend->prefixes, conversation_rules(config.model, config.data), workers, std::string(asked.to));
+  const double filled = double(told.tokens) / (double(told.lines) * double(config.model.sequence));
+  std::cout << text(told.conversations, " conversations in ", told.lines, " lines, which ",
+                    std::llround(100 * filled), "% fill samples of ", config.model.sequence, " tokens");
+  if (told.too_long > 0) std::cout << "; " << told.too_long << " are longer than a sample";
+  std::cout << '\n';
+  return static_cast<int>(Exit::done);
+}
+
 int run_data(Args args) {
-  constexpr std::string_view expected = "expected sample, why or difficulty";
+  constexpr std::string_view expected = "expected sample, why, pack or difficulty";
   if (args.empty()) fail(Kind::usage, "data: ", expected);
+  if (args[0] == "pack") return pack(args.subspan(1));
   if (args[0] == "difficulty") return difficulty(args.subspan(1));
   if (args[0] != "sample" && args[0] != "why") fail(Kind::usage, "data: '", args[0], "': ", expected);
   const Run run(args.subspan(1));
@@ -221,26 +311,29 @@ int run_data(Args args) {
 }
 
 VerbHelp about_data() {
-  VerbHelp help{
-      .usage =
-          "weft data sample|why [--step N | --index I --count N] [--of train|valid|test] [--json] "
-          "[the flags of weft train]; weft data difficulty --to FOLDER [--metric NAME] [the flags of weft "
-          "train]",
-      .examples = {},
-      .topics = {}};
+  VerbHelp help{.usage =
+                    "weft data sample|why [--step N | --index I --count N] [--of train|valid|test] [--json] "
+                    "[the flags of weft train]; weft data pack --to FILE [the flags of weft train]; weft "
+                    "data difficulty --to "
+                    "FOLDER [--metric NAME] [the flags of weft train]",
+                .examples = {},
+                .topics = {}};
   help.examples = {
       {"weft data why --step 1200 --config run.yaml", "the documents and text that step 1200 sees"},
       {"weft data sample --index 0 --count 4 --json --config run.yaml", "the rows of the first four samples"},
+      {"weft data pack --to packed.jsonl --sft --data-path talk.jsonl --config run.yaml",
+       "lines of as many conversations as a sample holds"},
       {"weft data difficulty --metric vocab_rarity --to index --config run.yaml",
        "index/vocab_rarity, for a curriculum by how rare a sample's words are"}};
-  help.topics = {{"This command",
-                  {{"--step", "N", "the samples of a step, 1 is the first"},
-                   {"--index", "I", "samples from this number on"},
-                   {"--count", "N", "how many"},
-                   {"--of", "train|valid|test", "which split"},
-                   {"--metric", "NAME", "what is difficult: seqlen, vocab_rarity or seqlen_vocab_rarity"},
-                   {"--to", "FOLDER", "for the files that DeepSpeed's data analyzer makes"},
-                   {"--json", "", "a JSON object a line"}}}};
+  help.topics = {
+      {"This command",
+       {{"--step", "N", "the samples of a step, 1 is the first"},
+        {"--index", "I", "samples from this number on"},
+        {"--count", "N", "how many"},
+        {"--of", "train|valid|test", "which split"},
+        {"--metric", "NAME", "what is difficult: seqlen, vocab_rarity or seqlen_vocab_rarity"},
+        {"--to", "FOLDER|FILE", "for the files that DeepSpeed's data analyzer makes, or for packed lines"},
+        {"--json", "", "a JSON object a line"}}}};
   return help;
 }
 

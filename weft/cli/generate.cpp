@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
+#include "weft/cli/chat.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/gpu_run.h"
 #include "weft/cli/read_model.h"
@@ -29,6 +30,9 @@ struct GenerateOptions {
   std::int64_t top_k = 0;
   std::uint64_t seed = 1234;
   std::string tokenizer;
+  bool chat = false;
+  std::string system, chat_file;
+  ChatFlags conversation;
   Precision precision = Precision::f32;
   std::string device = "cpu";
   int threads = 0;
@@ -53,10 +57,17 @@ void describe(Visitor& v, GenerateOptions& o) {
   v("tokenizer", o.tokenizer,
     "instead of the model's own: gpt2:vocab.json,merges.txt, hf:FILE, tiktoken:FILE, spm:FILE, byte, "
     "null:SIZE, or a file or directory");
+  v("chat", o.chat,
+    "the prompt is what a person says, and the model answers it: the tokenizer's chat template writes both");
+  v("system", o.system, "what is said to the model before; with --chat");
+  v("chat_file", o.chat_file,
+    "conversations to answer instead of a prompt, a line of JSON each: a list of messages, or an object with "
+    "\"messages\" and perhaps \"tools\"; - is standard input");
+  describe(v, o.conversation);
   v("precision", o.precision, "type of activations and multiplied weights");
   v("device", o.device, "what computes: cpu, cpu:fast, cpu:onednn, cpu:reference, cuda or cuda:N");
   v("threads", o.threads, "of the device (0: the processors it may use)", legal::from_to(0, 1024));
-  v("echo", o.echo, "prints the prompt before what follows it");
+  v("echo", o.echo, "prints the prompt before what follows it; a conversation only where this is given");
   v("json", o.json, "one JSON object: prompt, text, seconds; BERT: masks, too");
 }
 
@@ -65,6 +76,21 @@ struct GenerateCommand {
   std::string directory;
   std::vector<std::string> drawing;  // flags given that say how words are drawn
 };
+
+// A conversation's flags say nothing to a plain prompt, and the other way round.
+void check_chat(GenerateOptions& o, const Fields& fields) {
+  const auto given = [&](const char* name) { return fields.at(name).origin() != Origin::built_in; };
+  if (!o.chat_file.empty()) {
+    for (const char* other : {"prompt", "prompt_file", "system"})
+      if (given(other))
+        fail(Kind::usage, "generate: --chat-file and ", flag_of(fields.at(other)), " contradict each other");
+    o.chat = true;
+  }
+  for (const char* name : {"system", "chat_template", "chat_template_kwargs"})
+    if (given(name) && !o.chat)
+      fail(Kind::usage, "generate: ", flag_of(fields.at(name)), " does nothing without --chat");
+  if (o.chat && !given("echo")) o.echo = false;
+}
 
 GenerateCommand asked(Args args) {
   GenerateCommand out;
@@ -83,6 +109,7 @@ GenerateCommand asked(Args args) {
   if (o.greedy) o.temperature = 0;
   if (!o.prompt.empty() && !o.prompt_file.empty())
     fail(Kind::usage, "generate: --prompt and --prompt-file contradict each other");
+  check_chat(o, fields);
   if (o.tokens < 1) fail(Kind::usage, "generate: --tokens ", o.tokens, ", expected 1 or more");
   return out;
 }
@@ -96,12 +123,47 @@ std::string prompt_of(const GenerateOptions& o) {
   return text;
 }
 
+// A chat template writes itself what a tokenizer.json would put around a text.
 std::shared_ptr<const Tokenizer> tokenizer_of(const GenerateOptions& o, const NamedModel& model) {
-  if (!o.tokenizer.empty()) return open_tokenizer(tokenizer_named(o.tokenizer));
-  auto own = run_tokenizer(model.settings.data.tokenizer, model.settings.model.vocabulary);
+  if (!o.tokenizer.empty()) {
+    TokenizerOptions named = tokenizer_named(o.tokenizer);
+    named.tokenizer_hf_no_include_special_tokens = o.chat;
+    return open_tokenizer(named);
+  }
+  TokenizerConfig config = model.settings.data.tokenizer;
+  config.wraps_text = config.wraps_text && !o.chat;
+  auto own = run_tokenizer(config, model.settings.model.vocabulary);
   if (!own)
     fail(Kind::usage, "generate: ", model.path.string(), " names no tokenizer; give one with --tokenizer");
   return own;
+}
+
+ChatTemplate template_of(const GenerateOptions& o, const NamedModel& model) {
+  const TokenizerConfig& own = model.settings.data.tokenizer;
+  TokenizerOptions named;
+  named.tokenizer_model = own.model;
+  named.vocab_file = own.vocab_file;
+  return chat_template_for(o.conversation, o.tokenizer.empty() ? named : tokenizer_named(o.tokenizer),
+                           "generate");
+}
+
+/// What the model goes on from: one text, or one a conversation.
+std::vector<std::string> prompts_of(const GenerateOptions& o, const NamedModel& model) {
+  if (!o.chat) return {prompt_of(o)};
+  const ChatTemplate chat = template_of(o, model);
+  std::vector<std::string> out;
+  const auto add = [&](const Conversation& said) {
+    out.push_back(chat.write(said.messages, {.answer_next = true, .variables = &said.variables}).text);
+  };
+  if (o.chat_file.empty()) {
+    add(conversation_of(o.system, prompt_of(o), o.conversation));
+    return out;
+  }
+  each_line(o.chat_file, [&](const LinePlace& place, std::string_view line) {
+    add(conversation_in(line, place, o.conversation));
+  });
+  if (out.empty()) fail(Kind::usage, "generate: ", o.chat_file, " holds no conversation");
+  return out;
 }
 
 using Object = nlohmann::ordered_json;
@@ -176,6 +238,14 @@ void guess(const Task& task) {
   }
 }
 
+/// Of the longest, with what a family begins it with and ends it.
+std::int64_t tokens_of(const std::vector<std::string>& prompts, const Tokenizer& tokenizer) {
+  constexpr std::int64_t around_it = 2;
+  std::int64_t most = 0;
+  for (const std::string& prompt : prompts) most = std::max(most, std::ssize(tokenizer.encode(prompt)));
+  return most + around_it;
+}
+
 int run_generate(Args args) {
   const GenerateCommand what = asked(args);
   const GenerateOptions& o = what.options;
@@ -188,16 +258,19 @@ int run_generate(Args args) {
   if (guesses && !what.drawing.empty())
     fail(Kind::usage, "generate: ", named.path.string(), " is a model of the family ", family,
          ", which guesses hidden words and draws none; leave ", join(what.drawing, ", "), " out");
+  if (o.chat && (guesses || named.settings.model.decoder_layers > 0))
+    fail(Kind::usage, "generate: ", named.path.string(), " is a model of the family ", family,
+         ", which does not go on from a text; leave --chat out");
   const auto tokenizer = tokenizer_of(o, named);
-  const std::string prompt = prompt_of(o);
-  constexpr std::int64_t around_it = 2;  // tokens that begin a text and end it
-  if (!guesses)
-    read_no_longer(named.settings.model, std::ssize(tokenizer->encode(prompt)) + around_it + o.tokens);
+  const std::vector<std::string> prompts = prompts_of(o, named);
+  if (!guesses) read_no_longer(named.settings.model, tokens_of(prompts, *tokenizer) + o.tokens);
   must_read(o.device, named.settings.model);
   const auto device = open_device(o.device, {.threads = o.threads});
   ReadModel model(named, o.precision, *device);
-  const Task task{o, named, {model.here(), *tokenizer}, prompt};
-  guesses ? guess(task) : say(task, choice);
+  for (const std::string& prompt : prompts) {
+    const Task task{o, named, {model.here(), *tokenizer}, prompt};
+    guesses ? guess(task) : say(task, choice);
+  }
   return static_cast<int>(Exit::done);
 }
 
@@ -207,7 +280,7 @@ VerbHelp about_generate() {
   Topic topic{"generate", {}};
   for (const auto& field : fields.all())
     topic.options.push_back({flag_of(*field), value_name(*field), help_with_default(*field)});
-  return {.usage = "weft generate MODEL [--prompt TEXT | --prompt-file FILE] [options]",
+  return {.usage = "weft generate MODEL [--prompt TEXT | --prompt-file FILE | --chat-file FILE] [options]",
           .examples =
               {{"weft generate run/checkpoints --prompt 'Once upon a time'",
                 "the newest complete step of a run; its own tokenizer"},
@@ -216,6 +289,10 @@ VerbHelp about_generate() {
                {"weft generate run/checkpoints/step_00001000 --prompt-file start.txt --temperature 0.8 "
                 "--top-k 40 --seed 7",
                 "one step; the same seed draws the same text"},
+               {"weft generate Qwen3-0.6B --chat --system 'Be brief.' --prompt 'Who was Ada Lovelace?'",
+                "an answer: the tokenizer's chat template writes what is said"},
+               {"weft generate Qwen3-0.6B --chat-file conversations.jsonl --json",
+                "an answer to each conversation of a file"},
                {"weft generate t5-small --prompt 'translate English to German: The house is small.' --greedy",
                 "a model of two stacks reads the prompt, and says another text"},
                {"weft generate bert-base-uncased --prompt 'Paris is the [MASK] of France.'",

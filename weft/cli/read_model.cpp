@@ -2,8 +2,10 @@
 #include "weft/cli/read_model.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
 #include "weft/exchange/hub_weights.h"
@@ -18,10 +20,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What generation_config.json ends a text with beside config.json: chat models often end an answer so.
+void add_ends(const fs::path& file, std::vector<std::int32_t>& ends) {
+  if (!fs::exists(file)) return;
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  if (!json.is_object()) fail(Kind::data, file.string(), ": is no JSON object");
+  const auto at = json.find("eos_token_id");
+  if (at == json.end() || at->is_null()) return;
+  for (const auto& id : at->is_array() ? *at : nlohmann::json::array({*at})) {
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > INT32_MAX)
+      fail(Kind::data, file.string(), ": 'eos_token_id': expected an id or a list of ids");
+    if (std::ranges::find(ends, id.get<std::int32_t>()) == ends.end()) ends.push_back(id.get<std::int32_t>());
+  }
+}
+
 NamedModel found_hub(const fs::path& directory) {
   NamedModel out{.path = directory, .hub = exchange::read_hub_config(directory)};
   out.settings.model = out.hub->model;
   out.settings.data.tokenizer = tokenizer_in(directory);
+  add_ends(directory / "generation_config.json", out.hub->ends);
   out.notices = out.hub->notices;
   return out;
 }

@@ -1,4 +1,4 @@
-// weft tokenizer train|encode|decode|inspect: vocabularies, and text to numbers and back.
+// weft tokenizer train|encode|decode|inspect|chat: vocabularies, and text to numbers and back.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -132,7 +132,7 @@ struct Sub {
   int (*run)(Args);
 };
 constexpr std::array subs{Sub{"train", train_tokenizer}, Sub{"encode", encode_input}, Sub{"decode", decode},
-                          Sub{"inspect", inspect}};
+                          Sub{"inspect", inspect}, Sub{"chat", chat_tokenizer}};
 
 int run_tokenizer(Args args) {
   std::vector<std::string_view> names;
@@ -156,7 +156,7 @@ Topic topic(std::string title, const Fields& fields) {
 VerbHelp about_tokenizer() {
   UseOptions use;
   Fields fields(use);
-  return {.usage = "weft tokenizer train|encode|decode|inspect [options] [FILE ...]",
+  return {.usage = "weft tokenizer train|encode|decode|inspect|chat [options] [FILE ...]",
           .examples =
               {{"weft tokenizer train --vocab-size 32000 --output tok corpus.txt",
                 "learns a byte-level BPE; writes vocab.json, merges.txt and tokenizer.json"},
@@ -167,8 +167,10 @@ VerbHelp about_tokenizer() {
                 "gzip and zstd are unpacked on the way"},
                {"weft tokenizer decode --tokenizer hf:tok ids.txt", "numbers back to text"},
                {"weft tokenizer inspect --tokenizer hf:tok --text 'What is this?'",
-                "size, special tokens, pieces"}},
-          .topics = {train_topic(), topic("encode, decode, inspect", fields)}};
+                "size, special tokens, pieces"},
+               {"weft tokenizer chat --tokenizer Qwen3-0.6B --answer-next conversations.jsonl",
+                "conversations as the model reads them, by the tokenizer's own chat template"}},
+          .topics = {train_topic(), topic("encode, decode, inspect", fields), chat_topic()}};
 }
 
 }  // namespace

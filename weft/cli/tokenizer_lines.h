@@ -1,4 +1,5 @@
-// What the tokenizer verb reads and writes: lines of text and of JSON. And its training half.
+// What the tokenizer verb reads and writes: lines of text and of JSON. And its halves that lie in files of
+// their own.
 #pragma once
 
 #include <cstdint>
@@ -53,5 +54,7 @@ class Output {
 
 int train_tokenizer(Args args);
 [[nodiscard]] Topic train_topic();
+int chat_tokenizer(Args args);
+[[nodiscard]] Topic chat_topic();
 
 }  // namespace weft::cli

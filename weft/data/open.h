@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/data/blend.h"
+#include "weft/data/conversation_dataset.h"
 #include "weft/data/dataset.h"
 #include "weft/data/gpt_dataset.h"
 #include "weft/data/index.h"
@@ -73,5 +74,7 @@ Datasets open_gpt_datasets(const DataRequest& request, const GptRows& rows);
 /// BERT's or T5's; their mappings are cached under Megatron's names.
 Datasets open_masked_datasets(const DataRequest& request, const MaskedRules& rules,
                               const MaskedVocabulary& vocabulary);
+/// Files of JSON lines with conversations; nothing is cached but what a blend reads in turn.
+Datasets open_conversation_datasets(const DataRequest& request, const ConversationRules& rules);
 
 }  // namespace weft::data

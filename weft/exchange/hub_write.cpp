@@ -188,7 +188,7 @@ std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& di
   if (fs::is_directory(from)) {
     for (const char* name :
          {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-          "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "vocab.txt"})
+          "chat_template.jinja", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "vocab.txt"})
       if (fs::is_regular_file(from / name)) files.push_back(from / name);
     if (files.empty()) fail(Kind::usage, from.string(), ": holds no file of a tokenizer");
   } else {

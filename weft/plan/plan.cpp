@@ -12,6 +12,7 @@
 #include "weft/plan/moments.h"
 #include "weft/plan/quiet.h"
 #include "weft/train/ranks.h"
+#include "weft/train/run_data.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 
@@ -54,10 +55,14 @@ class Batches {
     Batch batch;
     for (const BatchField& field : kind_.fields) field.to(batch) = field_of(field);
     for (Sequences* sequences : {&batch.text, &batch.source}) place(*sequences);
-    batch.text.restarted = config_.data.reset_positions || config_.data.between_documents;
+    batch.text.restarted = config_.data.reset_positions || documents_begin_anew();
     batch.hold_samples(device_, std::vector<std::int64_t>(std::size_t(rows_.count)));
     if (config_.model.most_guesses > 0) batch.guesses = guesses();
     return batch;
+  }
+  /// Whether attention and positions do, wherever a document or conversation ends.
+  bool documents_begin_anew() const {
+    return config_.data.between_documents || (config_.data.chat.on && parts_conversations(config_.model));
   }
   /// Tokens that a rank holds of a microbatch.
   std::int64_t tokens() const { return samples_.tokens() / config_.parallel.cp * rows_.count; }
@@ -74,7 +79,7 @@ class Batches {
             .mask = empty(device_, {n}, Dtype::f32)};
   }
   Tensor field_of(const BatchField& field) const {
-    const bool apart = config_.data.reset_attention || config_.data.between_documents;
+    const bool apart = config_.data.reset_attention || documents_begin_anew();
     if (field.may_lack && !(field.from == data::Field::documents && apart)) return {};
     const std::int64_t s = samples_.length(field.from) / config_.parallel.cp, b = rows_.count;
     switch (field.as) {

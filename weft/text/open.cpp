@@ -49,7 +49,9 @@ std::string type_of(const TokenizerOptions& o) {
 bool is_sentencepiece(std::string_view type) {
   return type == "SentencePieceTokenizer" || type == "GPTSentencePieceTokenizer" || type == "Llama2Tokenizer";
 }
-bool is_huggingface(std::string_view type) { return type == "HuggingFaceTokenizer" || type == "HFTokenizer"; }
+bool is_huggingface(std::string_view type) {
+  return type == "HuggingFaceTokenizer" || type == "HFTokenizer" || type == "SFTTokenizer";
+}
 bool is_bert(std::string_view type) { return type.starts_with("BertWordPiece"); }
 
 // Settings that change no id where the type does not read them.
@@ -180,7 +182,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerOptions& o) {
                                .ignore_extra_whitespaces = o.tokenizer_sentencepiece_ignore_extra_whitespaces,
                                .special = special_of(o)});
   }
-  if (type == "SFTTokenizer" || type == "MultimodalTokenizer" || type == "NullMultimodalTokenizer") {
+  if (type == "MultimodalTokenizer" || type == "NullMultimodalTokenizer") {
     fail(Kind::usage, "tokenizer: weft has no ", type);
   }
   fail(Kind::usage, "tokenizer: there is no type '", type, "'", did_you_mean(type, types));

@@ -34,7 +34,7 @@ struct TokenizerOptions {
 template <class Visitor>
 void describe(Visitor& v, TokenizerOptions& o) {
   v("tokenizer_type", o.tokenizer_type,
-    "GPT2BPETokenizer, HuggingFaceTokenizer, TikTokenizer, SentencePieceTokenizer, "
+    "GPT2BPETokenizer, HuggingFaceTokenizer, SFTTokenizer, TikTokenizer, SentencePieceTokenizer, "
     "GPTSentencePieceTokenizer, "
     "Llama2Tokenizer, BertWordPieceLowerCase, BertWordPieceCase, ByteLevelTokenizer or NullTokenizer; left "
     "out: what "

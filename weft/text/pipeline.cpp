@@ -1,6 +1,7 @@
 #include "weft/text/pipeline.h"
 
 #include <algorithm>
+#include <array>
 
 #include "weft/base/error.h"
 #include "weft/text/unicode.h"
@@ -109,7 +110,12 @@ std::string Pipeline::decode(std::span<const std::int32_t> ids) const {
 
 std::optional<std::int32_t> Pipeline::special(std::string_view name) const {
   const auto named = parts_.named.find(std::string(name));
-  return parts_.vocabulary.id(named == parts_.named.end() ? name : std::string_view(named->second));
+  if (named != parts_.named.end()) return parts_.vocabulary.id(named->second);
+  // A part that no token has is none: "pad" may be an ordinary word.
+  constexpr std::array<std::string_view, 8> token_parts = {"eod", "bos", "eos", "pad",
+                                                           "unk", "cls", "sep", "mask"};
+  if (std::ranges::find(token_parts, name) != token_parts.end()) return std::nullopt;
+  return parts_.vocabulary.id(name);
 }
 
 }  // namespace weft

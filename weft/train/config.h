@@ -23,6 +23,9 @@ enum class SampleOrder : std::uint8_t { single, cyclic };
 /// stored: Megatron's shuffled index; keyed: a permutation that is computed, any step addressable at once.
 enum class IndexKind : std::uint8_t { stored, keyed };
 enum class SchedulerSource : std::uint8_t { must_agree, given, checkpoint };
+/// What a run on conversations learns: what its format's rule says, the answers alone, of each conversation
+/// the last of them, or every word.
+enum class LearnedWords : std::uint8_t { by_format, answers, last, all };
 /// What a loss or gradient that is not finite does.
 enum class NonFinite : std::uint8_t { stop, skip, rescale };
 enum class RankOrderKind : std::uint8_t { tp_cp_ep_dp_pp, tp_cp_ep_pp_dp };
@@ -40,6 +43,9 @@ constexpr std::array<std::string_view, 3> words(SchedulerSource) {
   return {"must_agree", "given", "checkpoint"};
 }
 constexpr std::array<std::string_view, 3> words(NonFinite) { return {"stop", "skip", "rescale"}; }
+constexpr std::array<std::string_view, 4> words(LearnedWords) {
+  return {"by_format", "answers", "last", "all"};
+}
 constexpr std::array<std::string_view, 2> words(RankOrderKind) {
   return {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
 }
@@ -71,6 +77,13 @@ struct FimConfig {
   std::string spared;  // text that begins so stays as it is
   std::string prefix = "<fim_prefix>", middle = "<fim_middle>", suffix = "<fim_suffix>";
   std::string pad = "<fim_pad>", eod = "<|endoftext|>";
+};
+
+/// Conversations instead of documents: JSON lines of messages.
+struct ChatConfig {
+  bool on = false;
+  std::string format = "nemotron-h-aligned";  // how messages become text: Megatron's names
+  LearnedWords learned = LearnedWords::by_format;
 };
 
 /// Words that BERT and T5 are to guess.
@@ -109,6 +122,7 @@ struct DataConfig {
   std::vector<std::string> validation_names;
   TokenizerConfig tokenizer;
   FimConfig fim;
+  ChatConfig chat;
   MaskingConfig masking;
   DifficultyConfig difficulty;
 };

@@ -49,6 +49,17 @@ void describe(Visitor& v, FimConfig& c) {
 }
 
 template <class Visitor>
+void describe(Visitor& v, ChatConfig& c) {
+  v("on", c.on, OnResume::step, "train on conversations: JSON lines of messages, loss on the answers");
+  v("format", c.format, OnResume::step,
+    "how messages become text: nemotron-h-aligned, nemotron-nano-v2, identity, or default, the template that "
+    "came with the tokenizer");
+  v("learned", c.learned, OnResume::step,
+    "what the loss counts: the answers alone, the last answer of each conversation, all words, or what goes "
+    "with the format: answers, and with default all");
+}
+
+template <class Visitor>
 void describe(Visitor& v, MaskingConfig& c) {
   v("probability", c.probability, OnResume::step, "share of the words that BERT and T5 are to guess",
     legal::fraction);
@@ -104,6 +115,7 @@ void describe(Visitor& v, DataConfig& c) {
     "names of the validation sets, in place of their numbers");
   v.group("tokenizer", c.tokenizer);
   v.group("fim", c.fim);
+  v.group("chat", c.chat);
   v.group("masking", c.masking);
   v.group("difficulty", c.difficulty);
 }

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* folder = "tokenizer";
-constexpr std::array beside_json{"tokenizer_config.json", "special_tokens_map.json"};
+constexpr std::array beside_json{"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"};
 
 // Two files of one name from two directories stay two.
 std::string name_among(const std::vector<std::string>& taken, const fs::path& file) {

@@ -4,11 +4,13 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/data/conversation_format.h"
 #include "weft/data/difficulty.h"
 #include "weft/data/fim.h"
 #include "weft/data/made_up.h"
 #include "weft/data/tokenizer_identity.h"
 #include "weft/model/kinds.h"
+#include "weft/model/layer_parts.h"
 #include "weft/text/open.h"
 
 namespace weft {
@@ -130,6 +132,21 @@ void cut_in_the_middle(const DataNeeds& config, RunData& run) {
     for (auto& set : split) set = data::filled_in_the_middle(set, run.tokenizer, rules, rows);
 }
 
+/// By a format's own rule answers are learned, and with the tokenizer's usual template everything.
+data::Learning learning_of(LearnedWords learned, bool usual_template) {
+  switch (learned) {
+    case LearnedWords::answers:
+      return data::Learning::answers;
+    case LearnedWords::last:
+      return data::Learning::last_answer;
+    case LearnedWords::all:
+      return data::Learning::everything;
+    case LearnedWords::by_format:
+      break;
+  }
+  return usual_template ? data::Learning::everything : data::Learning::answers;
+}
+
 void check_names(const DataConfig& config, const data::Datasets& sets) {
   const std::size_t names = config.validation_names.size();
   const std::size_t found = sets.of[std::size_t(data::Split::valid)].size();
@@ -201,6 +218,28 @@ std::vector<std::string> unread_tokenizer_settings(const TokenizerConfig& config
   return unread_options(tokenizer_options(config, vocabulary));
 }
 
+bool parts_conversations(const ModelConfig& model) {
+  return !model.delta.on && parts_in_all(model, LayerPart::state) == 0 && model.ahead.depths == 0;
+}
+
+data::ConversationRules conversation_rules(const ModelConfig& model, const DataConfig& data) {
+  const ChatConfig& c = data.chat;
+  TokenizerConfig bare = data.tokenizer;
+  bare.wraps_text = false;
+  const auto tokenizer = run_tokenizer(bare, model.vocabulary);
+  data::ConversationFormat format = data::conversation_format(c.format, bare.model, *tokenizer);
+  const bool usual = c.format == "default";
+  const data::Learning what = learning_of(c.learned, usual);
+  // Megatron's own rules never learn a padding token that ends answers, too.
+  const bool ours = usual && what != data::Learning::everything;
+  const std::int32_t pad = format.pad;
+  return {.sequence_length = model.sequence,
+          .pad = pad,
+          .pad_is_learned = ours,
+          .apart = parts_conversations(model),
+          .transcribe = data::transcriber(tokenizer, std::move(format), what)};
+}
+
 RunData open_run_data(const DataNeeds& config) {
   RunData run{.tokenizer = run_tokenizer(config.data.tokenizer, config.model.vocabulary),
               .sets = {},
@@ -209,9 +248,13 @@ RunData open_run_data(const DataNeeds& config) {
   const Tokenizer* const tokenizer = run.tokenizer.get();
   const data::DataRequest request =
       data_request(config, tokenizer != nullptr ? tokenizer->size() : config.model.vocabulary);
-  run.sets = samples.of == Samples::Of::documents
-                 ? data::open_gpt_datasets(request, rows_of(config, tokenizer))
-                 : open_masked(config, samples, tokenizer, request);
+  if (config.data.chat.on) {
+    run.sets = data::open_conversation_datasets(request, conversation_rules(config.model, config.data));
+  } else if (samples.of == Samples::Of::documents) {
+    run.sets = data::open_gpt_datasets(request, rows_of(config, tokenizer));
+  } else {
+    run.sets = open_masked(config, samples, tokenizer, request);
+  }
   check_names(config.data, run.sets);
   if (config.data.fim.on) cut_in_the_middle(config, run);
   return run;

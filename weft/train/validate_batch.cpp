@@ -1,7 +1,9 @@
 // Rules of batches, length, evaluation and data.
 #include <algorithm>
+#include <array>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/data/split.h"
 #include "weft/model/kinds.h"
 #include "weft/model/layer_parts.h"
@@ -199,6 +201,44 @@ void validate_documents(const TrainConfig& c) {
          "{data.between_documents} and {data.reset_attention} out");
 }
 
+/// What is said of windows on documents, or of lines that are all read alike.
+std::string_view not_with_conversations(const TrainConfig& c) {
+  const DataConfig& d = c.data;
+  if (d.fim.on) return "{data.fim.on} cuts documents";
+  if (d.reset_positions) return "{data.reset_positions} goes by end-of-document tokens";
+  if (d.reset_attention) return "{data.reset_attention} goes by end-of-document tokens";
+  if (d.mask_eod_loss) return "{data.mask_eod_loss} goes by end-of-document tokens";
+  if (d.partial_validation) return "{data.partial_validation} pads a last window on documents";
+  if (d.exact_epochs > 0) return "{data.exact_epochs} counts epochs of documents";
+  if (d.difficulty.on()) return "{data.difficulty.metrics} orders windows on documents";
+  if (c.curriculum.rule.curve != data::LengthCurve::none)
+    return "{curriculum.schedule} reads the front of a sample, where questions are";
+  return {};
+}
+
+/// What is said of conversations.
+void validate_conversations(const TrainConfig& c) {
+  const DataConfig& d = c.data;
+  if (!d.chat.on) return;
+  if (kind_of(c.model).samples(c.model).of != Samples::Of::documents)
+    fail(Kind::usage, "{data.chat.on} teaches a model to go on from a text, and one of the family ",
+         c.model.kind, " guesses hidden words: leave it out");
+  if (d.mock)
+    fail(Kind::usage, "{data.mock}: no conversations are made up for {data.chat.on}: give {data.paths}");
+  if (const std::string_view why = not_with_conversations(c); !why.empty())
+    fail(Kind::usage, why,
+         ", and {data.chat.on} reads a line of conversations a sample: leave one of them out");
+  const std::string& type = d.tokenizer.type;
+  if (type != "SFTTokenizer" && type != "HuggingFaceTokenizer" && type != "HFTokenizer")
+    fail(Kind::usage,
+         "{data.chat.on} reads conversations by a tokenizer of Hugging Face's, found {data.tokenizer.type} ",
+         type, ": give {data.tokenizer.type=SFTTokenizer} and {data.tokenizer.model}, its directory");
+  constexpr std::array<std::string_view, 4> formats = {"nemotron-h-aligned", "nemotron-nano-v2", "identity",
+                                                       "default"};
+  if (std::ranges::find(formats, d.chat.format) == formats.end())
+    fail(Kind::usage, "{data.chat.format} ", d.chat.format, ": expected ", join(formats, ", "));
+}
+
 }  // namespace
 
 void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
@@ -237,6 +277,7 @@ void validate::data(TrainConfig& c, std::vector<std::string>& notices) {
   if (d.fim.on && d.fim.split.empty() == d.fim.fragment_rate.has_value())
     fail(Kind::usage, "{data.fim.split} and {data.fim.fragment_rate} go together: give both or neither");
   validate_documents(c);
+  validate_conversations(c);
   if (!d.validation_names.empty() && !d.separate_validation)
     fail(Kind::usage, "{data.validation_names} needs {data.separate_validation}");
   if (!d.sharded_cycles && d.order == SampleOrder::single)

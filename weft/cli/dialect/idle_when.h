@@ -24,6 +24,8 @@ inline bool no_annealing(const TrainConfig& c) { return c.rate.style != RateStyl
 inline Samples::Of samples_of(const TrainConfig& c) { return kind_of(c.model).samples(c.model).of; }
 inline bool no_hidden_words(const TrainConfig& c) { return samples_of(c) == Samples::Of::documents; }
 inline bool no_sentences(const TrainConfig& c) { return samples_of(c) != Samples::Of::hidden_words; }
+inline bool conversations(const TrainConfig& c) { return c.data.chat.on; }
+inline bool no_conversations(const TrainConfig& c) { return !c.data.chat.on; }
 inline bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 inline bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
 inline bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
@@ -102,7 +104,10 @@ inline bool latent(const TrainConfig& c) { return c.model.latent.on; }
 inline bool remembers_nothing(const TrainConfig& c) { return !c.model.delta.on; }
 inline bool no_state(const TrainConfig& c) { return parts_in_all(c.model, LayerPart::state) == 0; }
 inline bool no_profile(const TrainConfig& c) { return !c.profile.on; }
+inline bool one_source(const TrainConfig& c);
 inline bool no_indices(const TrainConfig& c) {
+  // Of conversations nothing is stored but which file a blend reads in turn.
+  if (c.data.chat.on) return c.data.index != IndexKind::stored || one_source(c) || c.data.cache.empty();
   const bool stored = c.data.index == IndexKind::stored;
   return samples_of(c) == Samples::Of::documents ? !stored : c.data.mock;
 }

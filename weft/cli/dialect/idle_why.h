@@ -30,7 +30,7 @@ inline constexpr std::string_view
     grows = "only --curriculum-schedule lets samples grow longer",
     curves = "only --curriculum-schedule fixed_linear and fixed_root read it",
     climbs = "only --curriculum-schedule fixed_discrete reads it", cuts = "only --fim-data cuts documents",
-    experts = "only --num-experts gives layers a router",
+    converses = "only --sft reads conversations", experts = "only --num-experts gives layers a router",
     peers = "only data-parallel and context-parallel ranks have gradients to add",
     stages = "only --pipeline-model-parallel-size cuts layers into stages", looks = "nothing is evaluated",
     reads = "only --tokenizer-type reads it", caches = "no index of samples is kept",

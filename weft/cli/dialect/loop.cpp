@@ -89,8 +89,6 @@ Group loop() {
                {{.word = "transient_error", .path = "guard.injected", .value = "passing"},
                 {.word = "persistent_error", .path = "guard.injected", .value = "lasting"},
                 {.word = "correct_result", .path = "guard.injected", .value = "everywhere"}}),
-          cannot("sft", Arity::none, "supervised fine-tuning"),
-          cannot("sft-tokenizer-prompt-format", Arity::one, "supervised fine-tuning"),
           on("finetune", {{.path = "checkpoint.finetune", .value = "true"}}),
           gone("batch-size", "--micro-batch-size"),
           gone("warmup", "--lr-warmup-fraction"),
