@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
-#include "weft/text/jinja_parse.h"
-#include "weft/text/jinja_run.h"
+#include "weft/text/jinja/parse.h"
+#include "weft/text/jinja/run.h"
 
 namespace weft {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "weft/text/jinja_operators.h"
-#include "weft/text/jinja_print.h"
-#include "weft/text/jinja_strings.h"
+#include "weft/text/jinja/operators.h"
+#include "weft/text/jinja/print.h"
+#include "weft/text/jinja/strings.h"
 #include "weft/text/unicode.h"
 
 namespace weft::jinja {

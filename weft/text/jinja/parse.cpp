@@ -1,4 +1,4 @@
-#include "weft/text/jinja_parse.h"
+#include "weft/text/jinja/parse.h"
 
 #include <algorithm>
 

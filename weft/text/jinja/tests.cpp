@@ -1,9 +1,9 @@
 // What may stand behind `is`.
 #include <array>
 
-#include "weft/text/jinja_operators.h"
-#include "weft/text/jinja_print.h"
-#include "weft/text/jinja_strings.h"
+#include "weft/text/jinja/operators.h"
+#include "weft/text/jinja/print.h"
+#include "weft/text/jinja/strings.h"
 
 namespace weft::jinja {
 

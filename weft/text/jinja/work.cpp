@@ -1,4 +1,4 @@
-#include "weft/text/jinja_work.h"
+#include "weft/text/jinja/work.h"
 
 #include <algorithm>
 

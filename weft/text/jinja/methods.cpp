@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "weft/text/jinja_print.h"
-#include "weft/text/jinja_strings.h"
+#include "weft/text/jinja/print.h"
+#include "weft/text/jinja/strings.h"
 #include "weft/text/unicode.h"
 
 namespace weft::jinja {

@@ -1,4 +1,4 @@
-#include "weft/text/jinja_tokens.h"
+#include "weft/text/jinja/tokens.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "weft/text/jinja_strings.h"
+#include "weft/text/jinja/strings.h"
 #include "weft/text/unicode.h"
 
 namespace weft::jinja {

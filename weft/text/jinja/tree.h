@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/text/jinja_value.h"
+#include "weft/text/jinja/value.h"
 
 namespace weft::jinja {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "weft/text/jinja_parse.h"
+#include "weft/text/jinja/parse.h"
 
 namespace weft::jinja {
 

@@ -1,6 +1,6 @@
-#include "weft/text/jinja_value.h"
+#include "weft/text/jinja/value.h"
 
-#include "weft/text/jinja_work.h"
+#include "weft/text/jinja/work.h"
 
 namespace weft::jinja {
 

@@ -3,10 +3,10 @@
 #include <array>
 
 #include "weft/base/format.h"
-#include "weft/text/jinja_filters.h"
-#include "weft/text/jinja_operators.h"
-#include "weft/text/jinja_print.h"
-#include "weft/text/jinja_strings.h"
+#include "weft/text/jinja/filters.h"
+#include "weft/text/jinja/operators.h"
+#include "weft/text/jinja/print.h"
+#include "weft/text/jinja/strings.h"
 #include "weft/text/unicode.h"
 
 namespace weft::jinja {

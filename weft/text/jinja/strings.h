@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/text/jinja_work.h"
+#include "weft/text/jinja/work.h"
 
 namespace weft::jinja {
 

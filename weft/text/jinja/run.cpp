@@ -1,8 +1,8 @@
-#include "weft/text/jinja_run.h"
+#include "weft/text/jinja/run.h"
 
 #include <algorithm>
 
-#include "weft/text/jinja_print.h"
+#include "weft/text/jinja/print.h"
 
 namespace weft::jinja {
 

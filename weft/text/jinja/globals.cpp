@@ -3,7 +3,7 @@
 #include <chrono>
 #include <ctime>
 
-#include "weft/text/jinja_print.h"
+#include "weft/text/jinja/print.h"
 
 namespace weft::jinja {
 

@@ -1,4 +1,4 @@
-#include "weft/text/jinja_print.h"
+#include "weft/text/jinja/print.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // The two halves of the table of filters.
 #pragma once
 
-#include "weft/text/jinja_work.h"
+#include "weft/text/jinja/work.h"
 
 namespace weft::jinja {
 

@@ -1,4 +1,4 @@
-#include "weft/text/jinja_strings.h"
+#include "weft/text/jinja/strings.h"
 
 #include <utf8proc.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/text/jinja_value.h"
+#include "weft/text/jinja/value.h"
 
 namespace weft::jinja {
 

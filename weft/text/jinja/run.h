@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/text/jinja_tree.h"
-#include "weft/text/jinja_work.h"
+#include "weft/text/jinja/tree.h"
+#include "weft/text/jinja/work.h"
 #include "weft/text/split.h"
 
 namespace weft::jinja {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "weft/text/jinja_work.h"
+#include "weft/text/jinja/work.h"
 
 namespace weft::jinja {
 

@@ -1,9 +1,9 @@
-#include "weft/text/jinja_operators.h"
+#include "weft/text/jinja/operators.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "weft/text/jinja_print.h"
+#include "weft/text/jinja/print.h"
 
 namespace weft::jinja {
 

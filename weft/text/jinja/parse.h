@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/text/jinja_tokens.h"
-#include "weft/text/jinja_tree.h"
+#include "weft/text/jinja/tokens.h"
+#include "weft/text/jinja/tree.h"
 
 namespace weft::jinja {
 

@@ -1,6 +1,6 @@
-#include "weft/text/jinja_operators.h"
-#include "weft/text/jinja_print.h"
-#include "weft/text/jinja_run.h"
+#include "weft/text/jinja/operators.h"
+#include "weft/text/jinja/print.h"
+#include "weft/text/jinja/run.h"
 
 namespace weft::jinja {
 
