@@ -2,14 +2,14 @@
 """Twenty steps of AdamW with --qk-clip, by weft and by megatron-core's own GPTModel and clip_qk(), from the same weights on the same samples: qk_clip.py WEFT [--cases N] [--seed S].
 Random small configurations like GPT-2 and Llama, of which some share keys. Losses, gradient norms, the greatest score of every step and the weights after them must agree. megatron-core
 asks a library of GPUs for greatest scores; here its softmax is watched instead. Needs torch, transformers and megatron-core (`make oracle` installs them)."""
-import argparse, json, pathlib, random, sys, tempfile
+import json, random, sys
 
 import train as oracle
 import numpy
 import torch
 import transformers
-from megatron.core import parallel_state, tensor_parallel
 from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+import recipe
 from recipe import GLOBAL, MICRO, STEPS, steps
 
 
@@ -82,24 +82,12 @@ def compare(weft, folder, seed):
 
 
 def main():
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
-    args = words.parse_args()
-    seed = random.randrange(2**31) if args.seed is None else args.seed
+    args = recipe.words(__doc__).parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     oracle.PEERS.pretend_cuda()
     oracle.PEERS.pretend_streams()
-    clipped = 0
-    with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        parallel_state.initialize_model_parallel()
-        tensor_parallel.model_parallel_cuda_manual_seed(1)
-        for case in range(args.cases):
-            own = pathlib.Path(folder) / str(case)
-            own.mkdir()
-            clipped += compare(args.weft, own, seed + case)
-    if clipped == 0:
+    if sum(recipe.alone(args, compare)) == 0:
         sys.exit("no step clipped anything")
     print(f"{args.cases} models: {STEPS} steps as megatron-core's")
 

@@ -1,5 +1,5 @@
-"""What the oracles of training share: Megatron's recipe by torch, and a program's run. For train.py and train_encoders.py."""
-import subprocess, sys
+"""What the oracles of training share: Megatron's recipe by torch, a program's run, and how cases are drawn and compared on a rank that is alone."""
+import argparse, pathlib, random, subprocess, sys, tempfile
 
 import torch
 
@@ -35,3 +35,27 @@ def run(*words):
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
     return done.stdout
+
+
+def words(description, cases=6):
+    """Of an oracle's command line; a seed that is not said is drawn."""
+    out = argparse.ArgumentParser(description=description)
+    out.add_argument("weft")
+    out.add_argument("--cases", type=int, default=cases)
+    out.add_argument("--seed", type=int, default=random.randrange(2**31))
+    return out
+
+
+def alone(args, compare):
+    """compare(WEFT, folder, seed) of every case, each with a folder and a seed of its own, where torch and megatron-core know of one rank."""
+    from megatron.core import parallel_state, tensor_parallel
+    with tempfile.TemporaryDirectory() as folder:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+        parallel_state.initialize_model_parallel()
+        tensor_parallel.model_parallel_cuda_manual_seed(1)
+        out = []
+        for case in range(args.cases):
+            own = pathlib.Path(folder) / str(case)
+            own.mkdir()
+            out.append(compare(args.weft, own, args.seed + case))
+    return out

@@ -3,13 +3,13 @@
 train.py WEFT [--cases N] [--seed S] [--kind K]. Random small configurations like GPT-2, Llama, Mixtral, gpt-oss, Qwen3-Next, Nemotron-H and the families of families.py, the third to fifth with and
 without balancing losses (which transformers defines in another way, and sits out), the last two by transformers alone. The losses and gradient norms of all steps and the weights after them must agree. Needs
 torch, transformers and megatron-core (`make oracle` installs them)."""
-import argparse, functools, importlib.util, json, pathlib, random, sys, tempfile, warnings
+import functools, importlib.util, json, pathlib, random, sys, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
 import torch
 import transformers
-from megatron.core import parallel_state, tensor_parallel
+from megatron.core import tensor_parallel
 from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 from megatron.core.models.gpt import GPTModel
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
@@ -20,6 +20,7 @@ from megatron.core.transformer.moe.moe_utils import MoEAuxLossAutoScaler, get_mo
 from torch.nn import functional as F
 
 import families, nemotron_h, qwen3_next
+import recipe
 from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
 
 RATE = 3e-3
@@ -267,11 +268,9 @@ def compare(weft, folder, seed, kind):
 
 
 def main():
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
+    words = recipe.words(__doc__)
     words.add_argument("--kind", choices=["gpt2", "llama", *MIXTURES]), words.add_argument("--family", choices=[f.__name__ for f in families.FAMILIES])
     args = words.parse_args()
-    seed = random.randrange(2**31) if args.seed is None else args.seed
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     if args.family:
@@ -283,14 +282,7 @@ def main():
     summed = tensor_parallel.layers.reduce_from_tensor_model_parallel_region
     tensor_parallel.layers.reduce_from_tensor_model_parallel_region = lambda *a, **k: summed(*a, **k).clone()
     MoEAuxLossAutoScaler.set_loss_scale(torch.tensor(MICRO / GLOBAL))  # as Megatron's schedules do
-    with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        parallel_state.initialize_model_parallel()
-        tensor_parallel.model_parallel_cuda_manual_seed(1)
-        for case in range(args.cases):
-            own = pathlib.Path(folder) / str(case)
-            own.mkdir()
-            compare(args.weft, own, seed + case, args.kind)
+    recipe.alone(args, functools.partial(compare, kind=args.kind))
     print(f"{args.cases} models: {STEPS} steps as transformers'" + (" and as megatron-core's" if args.kind not in BY_TRANSFORMERS_ALONE else ""))
 
 

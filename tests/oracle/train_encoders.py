@@ -3,12 +3,11 @@
 train_encoders.py WEFT [--cases N] [--seed S]. Random small BERTs (with and without the binary head) and T5s, with learned, rotary and, of
 a T5, relative positions, layer or RMS norms, plain or gated MLPs, and blocks that add to what they read or to what their norm gave. Losses and gradient norms of all steps and the weights after them must agree. Needs torch and megatron-core
 (`make oracle` installs them)."""
-import argparse, functools, importlib.util, json, pathlib, random, re, sys, tempfile, warnings
+import functools, importlib.util, json, pathlib, random, re, sys, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
 import torch
-from megatron.core import parallel_state, tensor_parallel
 from megatron.core.models.bert.bert_layer_specs import bert_layer_local_spec
 from megatron.core.models.bert.bert_model import BertModel
 from megatron.core.models.T5.t5_model import T5Model
@@ -19,6 +18,7 @@ from megatron.core.transformer.transformer_block import TransformerBlockSubmodul
 from megatron.core.transformer.transformer_layer import TransformerLayer
 from torch.nn import functional as F
 
+import recipe
 from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
 
 BEFORE, RATE = 4, 1e-3
@@ -234,19 +234,9 @@ def compare(weft, folder, seed):
 
 
 def main():
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("weft"), words.add_argument("--cases", type=int, default=6), words.add_argument("--seed", type=int, default=None)
-    args = words.parse_args()
-    seed = random.randrange(2**31) if args.seed is None else args.seed
+    args = recipe.words(__doc__).parse_args()
     PEERS.pretend_cuda()
-    with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        parallel_state.initialize_model_parallel()
-        tensor_parallel.model_parallel_cuda_manual_seed(1)
-        for case in range(args.cases):
-            own = pathlib.Path(folder) / str(case)
-            own.mkdir()
-            compare(args.weft, own, seed + case)
+    recipe.alone(args, compare)
     print(f"{args.cases} encoders: {STEPS} steps as megatron-core's")
 
 

@@ -2,14 +2,14 @@
 """Twenty steps of AdamW on conversations, by weft, by transformers and by megatron-core's own GPTModel, from the same weights on the same samples
 (which sft.py compares): train_sft.py WEFT [--cases N] [--seed S]. Conversations of a sample do not see each other, each counts its own positions,
 and the loss of a micro batch is a mean over its answers. Needs what train.py needs."""
-import argparse, json, pathlib, random, sys, tempfile
+import json, random, sys
 
 import torch
 import transformers
-from megatron.core import parallel_state, tensor_parallel
 from torch.nn import functional as F
 
 import sft, train
+import recipe
 from recipe import DECAY, GLOBAL, MICRO, STEPS, WARM, run, steps
 
 
@@ -94,22 +94,12 @@ def compare(weft, folder, seed):
 
 
 def main():
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("weft"), words.add_argument("--cases", type=int, default=4), words.add_argument("--seed", type=int, default=None)
-    args = words.parse_args()
-    seed = random.randrange(2**31) if args.seed is None else args.seed
+    args = recipe.words(__doc__, cases=4).parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     train.PEERS.pretend_cuda()
     train.PEERS.pretend_streams()
-    with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        parallel_state.initialize_model_parallel()
-        tensor_parallel.model_parallel_cuda_manual_seed(1)
-        for case in range(args.cases):
-            own = pathlib.Path(folder) / str(case)
-            own.mkdir()
-            compare(args.weft, own, seed + case)
+    recipe.alone(args, compare)
     print(f"{args.cases} models: {STEPS} steps on conversations as transformers' and as megatron-core's")
 
 
