@@ -99,12 +99,17 @@ def behavior():
     return RANDOM.choice(["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"])
 
 
+def empty_pattern():
+    """One that matches no letter, here or everywhere."""
+    return RANDOM.choice(["", Regex(""), Regex("^"), Regex("$"), Regex(r"\b"), Regex(r"(?=\p{Lu})"), Regex(r"(?<=\p{P})"), Regex(r"\p{N}*")])
+
+
 def pre_tokenizer():
     plain = [pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit,
              lambda: pre_tokenizers.Punctuation(behavior()), lambda: pre_tokenizers.Digits(RANDOM.random() < 0.5),
              lambda: pre_tokenizers.CharDelimiterSplit("e"),
              lambda: pre_tokenizers.Metaspace(prepend_scheme=RANDOM.choice(["always", "never", "first"]), split=RANDOM.random() < 0.7),
-             lambda: pre_tokenizers.Split(" ", behavior()), lambda: pre_tokenizers.Split(Regex(r"\w+|\s"), behavior(), RANDOM.random() < 0.5),
+             lambda: pre_tokenizers.Split(" ", behavior()), lambda: pre_tokenizers.Split(empty_pattern(), behavior(), RANDOM.random() < 0.5), lambda: pre_tokenizers.Split(Regex(r"\w+|\s"), behavior(), RANDOM.random() < 0.5),
              lambda: pre_tokenizers.Split(Regex(r"\p{L}+|\p{N}{1,3}|[^\s\p{L}\p{N}]+"), behavior(), RANDOM.random() < 0.5),
              lambda: pre_tokenizers.ByteLevel(add_prefix_space=RANDOM.random() < 0.5, use_regex=RANDOM.random() < 0.5)]
     if RANDOM.random() < 0.5:

@@ -46,6 +46,20 @@ TEST(HuggingFace, a_template_goes_around_the_text_unless_told_not_to) {
   EXPECT_THAT(open(file, {.include_special = false, .special = {}})->encode("a"), ElementsAre(1));
 }
 
+// As tokenizers 0.22 has them: an empty text is found between all letters, an anchor where it holds.
+TEST(HuggingFace, patterns_that_match_nothing_cut_and_are_replaced) {
+  json file = word_level();
+  file["pre_tokenizer"] = {
+      {"type", "Split"}, {"pattern", {{"String", ""}}}, {"behavior", "Isolated"}, {"invert", false}};
+  EXPECT_THAT(encode(file, "abx"), ElementsAre(1, 2, 6));
+  file["pre_tokenizer"]["pattern"] = {{"Regex", "(?=b)"}};
+  EXPECT_THAT(encode(file, "abb"), ElementsAre(1, 2, 2));
+  file["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", "^"}}}, {"content", "a"}};
+  EXPECT_THAT(encode(file, "b"), ElementsAre(1, 2));
+  file["normalizer"]["pattern"] = {{"String", ""}};
+  EXPECT_THAT(encode(file, "b"), ElementsAre(1, 0));  // "aba", cut before the b
+}
+
 json with_added(const char* flag) {
   json file = word_level();
   file["added_tokens"] = {{{"id", 7}, {"content", "<t>"}, {"special", true}, {flag, true}}};

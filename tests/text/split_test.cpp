@@ -127,6 +127,22 @@ TEST(Splitter, a_dollar_is_the_end_of_the_text_for_rust_and_of_a_line_for_onigur
   EXPECT_EQ(make_splitter("a$", Dialect::oniguruma)->all("a\na").size(), 2u);
 }
 
+TEST(Splitter, tells_of_matches_of_no_bytes_but_behind_another) {
+  const auto told = [](const char* pattern, std::string_view text) {
+    return make_splitter(pattern, Dialect::oniguruma, EmptyMatches::told)->all(text);
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(told("b*", "bab"), ElementsAre(ByteRange{0, 1}, ByteRange{2, 3}));
+  EXPECT_THAT(told("", "\xc3\xa9z"), ElementsAre(ByteRange{0, 0}, ByteRange{2, 2}, ByteRange{3, 3}));
+  EXPECT_THAT(told("$", "ab"), ElementsAre(ByteRange{2, 2}));
+  EXPECT_THAT(told("(?=b)", "bab"), ElementsAre(ByteRange{0, 0}, ByteRange{2, 2}));
+  EXPECT_THAT(told("", ""), ::testing::IsEmpty());
+  EXPECT_THAT(make_splitter("b*", Dialect::oniguruma)->all("ba"), ElementsAre(ByteRange{0, 1}));
+  for (const char* pattern : {"", "^", "b*", "(?=b)"})
+    EXPECT_TRUE(may_match_nothing(pattern, Dialect::oniguruma)) << pattern;
+  EXPECT_FALSE(may_match_nothing("b+", Dialect::oniguruma));
+}
+
 TEST(Splitter, refuses_a_pattern_that_is_none) {
   EXPECT_THAT([] { (void)make_splitter("a(", Dialect::rust); },
               ::testing::ThrowsMessage<Error>("pattern: 'a(': missing closing parenthesis at 2"));

@@ -75,7 +75,8 @@ std::unique_ptr<StretchEncoder> fast_encoder(const json& file, const Vocabulary&
     return nullptr;
   if (model.contains("dropout") && !model["dropout"].is_null()) return nullptr;
   const auto cut = byte_level_cut(part(file, "pre_tokenizer"));
-  if (!cut) return nullptr;
+  // That looks at what is matched alone, and a cut may lie where nothing is.
+  if (!cut || (!cut->pattern.empty() && may_match_nothing(cut->pattern, Dialect::oniguruma))) return nullptr;
   for (int byte = 0; byte < 256; ++byte) {
     if (!vocabulary.id(byte_alphabet.written(std::string(1, static_cast<char>(byte))))) return nullptr;
   }

@@ -1,5 +1,6 @@
 // Patterns that have no scanner, matched by PCRE2 with the meaning the originals' engines give them.
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -82,7 +83,7 @@ std::string translated(std::string_view pattern, Dialect dialect) {
 
 class Regex final : public Splitter {
  public:
-  Regex(std::string_view pattern, Dialect dialect) {
+  Regex(std::string_view pattern, Dialect dialect, EmptyMatches empty) : empty_(empty) {
     const std::string source = translated(pattern, dialect);
     const std::uint32_t options =
         PCRE2_UTF | PCRE2_UCP | (dialect == Dialect::oniguruma ? PCRE2_MULTILINE : PCRE2_DOLLAR_ENDONLY);
@@ -98,28 +99,56 @@ class Regex final : public Splitter {
     pcre2_set_match_limit(limits_.get(), 50'000'000);
   }
 
+  bool may_match_nothing() const {
+    std::uint32_t may = 0;
+    pcre2_pattern_info(code_.get(), PCRE2_INFO_MATCHEMPTY, &may);
+    return may != 0;
+  }
+
   std::size_t split(std::string_view text, std::size_t at, std::size_t most,
                     std::vector<ByteRange>& pieces) const override {
-    const std::unique_ptr<pcre2_match_data, FreeMatch> match(pcre2_match_data_create(1, nullptr));
+    const Match memory(pcre2_match_data_create(1, nullptr));
     for (std::size_t found = 0; found < most && at < text.size();) {
-      const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                                    PCRE2_NO_UTF_CHECK, match.get(), limits_.get());
-      if (count == PCRE2_ERROR_NOMATCH) return text.size();
-      if (count < 0) fail(Kind::data, "pattern: at byte ", at, " of ", text.size(), ": ", message(count));
-      const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(match.get());
-      if (ends[1] > ends[0]) {
-        pieces.push_back({ends[0], ends[1]});
-        ++found;
-        at = ends[1];
-      } else {
-        at = ends[1] + unicode::rune_at(text, ends[1]).bytes;
-        if (ends[1] >= text.size()) return text.size();
-      }
+      const std::optional<ByteRange> match = next(text, at, memory);
+      if (!match || match->begin == text.size()) return text.size();
+      at = behind(text, *match);
+      if (match->begin == match->end) continue;
+      pieces.push_back(*match);
+      ++found;
     }
     return at;
   }
 
+  std::vector<ByteRange> all(std::string_view text) const override {
+    if (empty_ == EmptyMatches::passed_over || text.empty()) return Splitter::all(text);
+    const Match memory(pcre2_match_data_create(1, nullptr));
+    std::vector<ByteRange> found;
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::optional<ByteRange> match = next(text, at, memory);
+      if (!match) break;
+      at = behind(text, *match);
+      const bool behind_another = !found.empty() && found.back().end == match->end;
+      if (match->begin < match->end || !behind_another) found.push_back(*match);
+    }
+    return found;
+  }
+
  private:
+  using Match = std::unique_ptr<pcre2_match_data, FreeMatch>;
+
+  std::optional<ByteRange> next(std::string_view text, std::size_t at, const Match& memory) const {
+    const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                                  PCRE2_NO_UTF_CHECK, memory.get(), limits_.get());
+    if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
+    if (count < 0) fail(Kind::data, "pattern: at byte ", at, " of ", text.size(), ": ", message(count));
+    const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(memory.get());
+    return ByteRange{ends[0], ends[1]};
+  }
+  /// Where to look for the next: behind what matched nothing a character is left out.
+  static std::size_t behind(std::string_view text, const ByteRange& match) {
+    if (match.begin < match.end) return match.end;
+    return match.end < text.size() ? match.end + unicode::rune_at(text, match.end).bytes : text.size() + 1;
+  }
   static std::string message(int error) {
     char buffer[256] = {};
     pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(buffer), sizeof buffer);
@@ -128,6 +157,7 @@ class Regex final : public Splitter {
 
   std::unique_ptr<pcre2_code, FreeCode> code_;
   std::unique_ptr<pcre2_match_context, FreeLimits> limits_;
+  EmptyMatches empty_;
 };
 
 }  // namespace
@@ -138,18 +168,22 @@ std::vector<ByteRange> Splitter::all(std::string_view text) const {
   return pieces;
 }
 
-std::unique_ptr<Splitter> make_regex_splitter(std::string_view pattern, Dialect dialect) {
-  return std::make_unique<Regex>(pattern, dialect);
+std::unique_ptr<Splitter> make_regex_splitter(std::string_view pattern, Dialect dialect, EmptyMatches empty) {
+  return std::make_unique<Regex>(pattern, dialect, empty);
 }
 
-std::unique_ptr<Splitter> make_splitter(std::string_view pattern, Dialect dialect) {
+bool may_match_nothing(std::string_view pattern, Dialect dialect) {
+  return Regex(pattern, dialect, EmptyMatches::told).may_match_nothing();
+}
+
+std::unique_ptr<Splitter> make_splitter(std::string_view pattern, Dialect dialect, EmptyMatches empty) {
   // A scanner follows Rust's reading, which Oniguruma's leaves in one point.
   bool same = true;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
     if (pattern[at] == '}') same = same && !repeats_interval(pattern, at, dialect);
   }
   if (auto scanner = same ? make_scanner(pattern) : nullptr) return scanner;
-  return make_regex_splitter(pattern, dialect);
+  return make_regex_splitter(pattern, dialect, empty);
 }
 
 }  // namespace weft

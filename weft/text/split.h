@@ -22,7 +22,7 @@ class Splitter {
   virtual std::size_t split(std::string_view text, std::size_t at, std::size_t most,
                             std::vector<ByteRange>& pieces) const = 0;
   /// All matches of a text.
-  [[nodiscard]] std::vector<ByteRange> all(std::string_view text) const;
+  [[nodiscard]] virtual std::vector<ByteRange> all(std::string_view text) const;
 };
 
 /// Whose regular expressions a pattern was written for: they differ in ^ and $.
@@ -39,10 +39,17 @@ enum class Dialect {
 [[nodiscard]] std::string_view megatron_v1_pattern();
 [[nodiscard]] std::string_view megatron_v2_pattern();
 
-/// A hand-written scanner where the pattern is a known one, PCRE2 otherwise.
-[[nodiscard]] std::unique_ptr<Splitter> make_splitter(std::string_view pattern, Dialect dialect);
+/// What becomes of matches of no bytes, as `^` has one: all() tells of them, but right behind another match.
+enum class EmptyMatches { passed_over, told };
+
+/// A hand-written scanner where the pattern is a known one, which never matches nothing, PCRE2 otherwise.
+[[nodiscard]] std::unique_ptr<Splitter> make_splitter(std::string_view pattern, Dialect dialect,
+                                                      EmptyMatches empty = EmptyMatches::passed_over);
 /// PCRE2 always: the oracle of the scanners, and the matcher of normalizers' patterns.
-[[nodiscard]] std::unique_ptr<Splitter> make_regex_splitter(std::string_view pattern, Dialect dialect);
+[[nodiscard]] std::unique_ptr<Splitter> make_regex_splitter(std::string_view pattern, Dialect dialect,
+                                                            EmptyMatches empty = EmptyMatches::passed_over);
+/// Whether a pattern may match no bytes, as `^` does.
+[[nodiscard]] bool may_match_nothing(std::string_view pattern, Dialect dialect);
 /// Every spelling that has a scanner.
 [[nodiscard]] std::vector<std::string_view> known_patterns();
 /// The scanner of a known pattern, or nothing.
