@@ -160,11 +160,13 @@ TEST_P(Conformance, gives_derivatives_of_attention) {
 }
 
 TEST_P(Conformance, adds_derivatives_of_attention_to_f32) {
-  for (const Case& c : cases())
-    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-      SCOPED_TRACE(c.name + " " + name(dtype));
-      same([&](Desk& desk) { backward(desk, c, dtype, true); });
-    }
+  bool half = false;  // in turn: what is added to is f32 in either
+  for (const Case& c : cases()) {
+    const Dtype dtype = half ? Dtype::bf16 : Dtype::f32;
+    half = !half;
+    SCOPED_TRACE(c.name + " " + name(dtype));
+    same([&](Desk& desk) { backward(desk, c, dtype, true); });
+  }
 }
 
 TEST_P(Conformance, attends_in_views_of_one_fused_tensor) {

@@ -14,7 +14,7 @@ using namespace weft::testing;
 namespace {
 
 Curve stepped(const ModelConfig& config, Cut cut, bool on_gpu) {
-  cut.steps = 3;
+  cut.steps = 2;
   if (on_gpu)
     cut.open = []() -> std::unique_ptr<Device> {
       return std::make_unique<CudaDevice>(CudaOptions{.warpgroups = true});
