@@ -74,7 +74,7 @@ TEST(Earlier, a_text_that_grows_has_the_logits_of_all_of_it) {
   for (const auto& [name, config] : models()) {
     Alone model(config);
     TextReader reader(model.here());
-    for (const std::size_t length : {2, 3, 4, 7, 8})
+    for (const std::size_t length : std::vector<std::size_t>{2, 3, 4, 7, 8})
       expect_near(reader.logits(std::span(letters).first(length), 1),
                   at_once(model.here(), std::span(letters).first(length)), name);
   }
@@ -125,7 +125,7 @@ TEST(Earlier, a_decoder_keeps_what_it_said) {
     Alone model(config);
     const std::vector<std::int32_t> source{3, 1, 2, 7, 4};
     TextReader reader(model.here());
-    for (const std::size_t length : {1, 2, 3, 5, 8})
+    for (const std::size_t length : std::vector<std::size_t>{1, 2, 3, 5, 8})
       expect_near(reader.logits(std::span(letters).first(length), 1, source),
                   at_once(model.here(), std::span(letters).first(length), source), "t5");
   }
@@ -141,7 +141,7 @@ TEST(Earlier, is_the_same_under_every_layout) {
                                 CutModel{{.cp = 2}, {{0, config.layers}}}})
       (void)said_by_ranks<int>(config, cut, [&](const ModelHere& here) {
         TextReader reader(here);
-        for (const std::size_t length : {3, 4, 6, 7})
+        for (const std::size_t length : std::vector<std::size_t>{3, 4, 6, 7})
           expect_near(reader.logits(std::span(letters).first(length), 1),
                       at_once(here, std::span(letters).first(length)), "cut");
         return 0;
