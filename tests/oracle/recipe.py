@@ -46,13 +46,18 @@ def words(description, cases=6):
     return out
 
 
-def alone(args, compare):
-    """compare(WEFT, folder, seed) of every case, each with a folder and a seed of its own, where torch and megatron-core know of one rank."""
+def one_rank(folder):
+    """Torch and megatron-core know of no other."""
     from megatron.core import parallel_state, tensor_parallel
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+    parallel_state.initialize_model_parallel()
+    tensor_parallel.model_parallel_cuda_manual_seed(1)
+
+
+def alone(args, compare):
+    """compare(WEFT, folder, seed) of every case on one rank, each with a folder and a seed of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        parallel_state.initialize_model_parallel()
-        tensor_parallel.model_parallel_cuda_manual_seed(1)
+        one_rank(folder)
         out = []
         for case in range(args.cases):
             own = pathlib.Path(folder) / str(case)

@@ -8,9 +8,9 @@ import train as oracle
 import numpy
 import torch
 import transformers
-from megatron.core import parallel_state, tensor_parallel
 from megatron.core.fusions import fused_bias_dropout
 from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+import recipe
 from recipe import GLOBAL, MICRO, STEPS, run
 from torch.nn import functional as F
 
@@ -124,9 +124,7 @@ def main():
     torch.nn.RMSNorm.forward = of_f32(lambda self, x, *w: F.rms_norm(x, self.normalized_shape, *w, eps=self.eps))
     fused_bias_dropout._bias_dropout_add_func = added
     with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        parallel_state.initialize_model_parallel()
-        tensor_parallel.model_parallel_cuda_manual_seed(1)
+        recipe.one_rank(folder)
         for kind in ("gpt2", "llama"):
             own = pathlib.Path(folder) / kind
             own.mkdir()

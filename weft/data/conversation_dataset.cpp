@@ -30,7 +30,10 @@ void complete_conversations(const std::vector<Transcript>& conversations, const 
   if (rules.apart) documents.resize(length);
   // Of what is too long the token behind the sequence goes as well, as Megatron has it: padding is the last
   // label.
-  if (tokens.size() > length) tokens.resize(length), learned.resize(length);
+  if (tokens.size() > length) {
+    tokens.resize(length);
+    learned.resize(length);
+  }
   tokens.resize(length + 1, rules.pad);
   learned.resize(length + 1, 0);
   auto& labels = into[Field::labels];
