@@ -217,10 +217,12 @@ TEST(DataVerb, says_what_it_cannot_pack) {
   EXPECT_EQ(asked_of("pack", files, small_talk_line).err, "data: pack needs --to: a file for the lines\n");
   EXPECT_EQ(told({"data", "pack", "--to", "nowhere"}).err,
             "data: pack puts conversations together: give --sft\n");
-  EXPECT_EQ(
-      asked_of("pack", files, small_talk_line, " --to nowhere --mtp-num-layers 1").err,
-      "data: pack: layers that remember, or guesses of words further on, go from one conversation to the "
-      "next, so each needs a line of its own\n");
+  EXPECT_EQ(asked_of("pack", files, small_talk_line,
+                     " --to nowhere --experimental-attention-variant gdn "
+                     "--linear-attention-freq 2")
+                .err,
+            "data: pack: layers that remember go from one conversation to the next, so each needs a line of "
+            "its own\n");
   EXPECT_EQ(asked_of("difficulty", files, small_talk_line, " --to nowhere").err,
             "data: difficulty: conversations are read in their own order: leave --sft out\n");
   const std::string path = files.file("talk.jsonl", small_talk_line);

@@ -163,9 +163,10 @@ TEST(ConversationDataset, has_one_conversation_a_sample_where_layers_cannot_part
   const Sample sample = sample_of(line_with("ab", "c"), rules);
   EXPECT_FALSE(sample.has(Field::documents));
   EXPECT_THAT(sample[Field::positions], ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(refusal([&] { (void)sample_of(two_in_a_line, rules); }),
-              ::testing::EndsWith(":1: holds 2 conversations, and layers that remember, or guesses of words "
-                                  "further on, go from one to the next: give each a line of its own"));
+  EXPECT_THAT(
+      refusal([&] { (void)sample_of(two_in_a_line, rules); }),
+      ::testing::EndsWith(":1: holds 2 conversations, and layers that remember go from one to the next: "
+                          "give each a line of its own"));
 }
 
 TEST(ConversationDataset, says_which_line_it_cannot_read) {

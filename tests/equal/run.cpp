@@ -48,6 +48,11 @@ void leave_out_tokens(const Batch& batch, std::int64_t sample) {
     ops::fill(batch.mask.slice(1, row, 1).slice(0, 0, (sample + row) % 4), 0);
 }
 
+void count(Batch& batch) {
+  batch.counted = number(ops::sum(batch.mask));
+  for (Further& further : batch.further) further.counted = number(ops::sum(further.mask));
+}
+
 /// Experts are shared by as many ranks as other layers, where nothing else is said.
 ParallelConfig layout_for(const ModelConfig& config, const Cut& cut) {
   ParallelConfig parallel = cut.parallel;
@@ -82,10 +87,16 @@ std::vector<Batch> batches_of(Device& device, const TrainConfig& settings, const
     const std::int64_t sample = mesh.place(Axis::dp) * per_rank + first;
     out.push_back(tiny_samples(device, settings.model, {.step = step, .first = sample, .count = rows}));
     Batch& batch = out.back();
-    if (cut.uneven) leave_out_tokens(batch, sample);
+    if (cut.uneven) {
+      leave_out_tokens(batch, sample);
+      look_ahead(batch, settings.model.ahead.depths);
+    }
     if (cut.uneven || cut.parallel.cp > 1) batch.guesses = {};  // of whole samples, all of which count
-    if (cut.late || cut.open) batch.counted = number(ops::sum(batch.mask));  // as a feed, which knows
+    if (cut.late || cut.open) count(batch);                     // as a feed, which knows
     if (cut.parallel.cp == 1) continue;
+    for (Further& further : batch.further)
+      for (Tensor* x : {&further.tokens, &further.positions, &further.targets, &further.mask})
+        *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
     for (Tensor* x : {&batch.targets, &batch.mask}) *x = chunks_of(*x, mesh.place(Axis::cp), cut.parallel.cp);
     for (Sequences* read : {&batch.text, &batch.source}) {
       for (Tensor* x : {&read->tokens, &read->places, &read->positions, &read->types})

@@ -1,4 +1,4 @@
-// A BERT's plan against a run that reads its samples: the words that it guesses are few, and planned so.
+// Plans against runs that read their samples: what they guess is more, or less, than the next word.
 #include <gtest/gtest.h>
 
 #include "tests/support/trials.h"
@@ -16,9 +16,9 @@ using namespace weft;
 
 namespace {
 
-TrainConfig bert() {
+TrainConfig tiny(const char* kind) {
   TrainConfig c;
-  c.model.kind = "bert";
+  c.model.kind = kind;
   c.model.layers = 2;
   c.model.hidden = 32;
   c.model.heads = 4;
@@ -30,6 +30,10 @@ TrainConfig bert() {
   c.length.iterations = 2;
   c.rate.peak = 1e-3;
   c.eval.iterations = 0;
+  return c;
+}
+
+TrainConfig completed(TrainConfig c) {
   complete(c, 1);
   return c;
 }
@@ -49,7 +53,7 @@ std::int64_t measured(const TrainConfig& c) {
   Replica replica(replica_config(c), {*device, mesh});
   const RunData data = open_run_data(c);
   const auto& set = data.sets[data::Split::train];
-  Feed feed(set, run_sampler(c.data, set->size()), place_of(replica), 0);
+  Feed feed(set, run_sampler(c.data, set->size()), place_of(replica, c.data), 0);
   for (int step = 1; step <= 2; ++step) {
     StepOrder order = step_order(c);
     order.step = step;
@@ -63,10 +67,18 @@ std::int64_t measured(const TrainConfig& c) {
 
 // Batches beyond those that are counted lie in one block, each less a few roundings up to 64 bytes.
 TEST(Plan, counts_the_few_logits_of_a_bert) {
-  const TrainConfig c = bert();
+  const TrainConfig c = completed(tiny("bert"));
   EXPECT_EQ(c.model.most_guesses, 9);
   EXPECT_NEAR(double(planned(c)), double(measured(c)), 0.01 * double(measured(c)));
   TrainConfig all = c;
   all.model.most_guesses = 0;
   EXPECT_LT(planned(c) + 100'000, planned(all));
+}
+
+TEST(Plan, counts_what_guesses_of_further_words_read) {
+  TrainConfig c = tiny("gpt");
+  c.model.ahead.depths = 2;
+  c.data.between_documents = true;
+  c = completed(c);
+  EXPECT_EQ(planned(c), measured(c));
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/further.h"
 #include "weft/backend/open.h"
 #include "weft/base/random.h"
 #include "weft/comm/solo.h"
@@ -213,6 +214,7 @@ inline Batch tiny_rows(Device& device, const ModelConfig& config, const TinyRows
   batch.targets = from_host(device, {s, b}, targets);
   batch.mask = from_host(device, {s, b}, mask);
   batch.hold_samples(device, samples);
+  look_ahead(batch, config.ahead.depths);
   return batch;
 }
 

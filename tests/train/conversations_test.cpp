@@ -65,18 +65,31 @@ std::string different_lines() {
 }  // namespace
 
 // The mean over all answers of a micro batch is the same, whether they stand in one sample or in two.
-TEST(Conversations, packed_train_as_each_alone) {
+void expect_packed_as_alone(const std::vector<std::string>& first, const std::vector<std::string>& second,
+                            const char* format, int depths) {
   const ChatTokenizer files;
-  for (const char* format : {"identity", "nemotron-h-aligned", "default"}) {
-    TrainConfig together = talking(files, packed(short_talk, long_talk));
-    together.data.chat.format = format;
-    together.data.chat.learned = LearnedWords::answers;
-    const auto of_one = losses_of(together);
-    TrainConfig alone = talking(files, line_of_messages(short_talk) + line_of_messages(long_talk));
-    alone.data.chat = together.data.chat;
-    alone.batch = {.micro = 2, .global = 2};
-    expect_near(losses_of(alone), of_one);
-  }
+  TrainConfig together = talking(files, packed(first, second));
+  together.data.chat.format = format;
+  together.data.chat.learned = LearnedWords::answers;
+  together.model.ahead = {.depths = depths, .factor = 1};
+  const auto of_one = losses_of(together);
+  TrainConfig alone = talking(files, line_of_messages(first) + line_of_messages(second));
+  alone.data.chat = together.data.chat;
+  alone.model.ahead = together.model.ahead;
+  alone.batch = {.micro = 2, .global = 2};
+  expect_near(losses_of(alone), of_one);
+}
+
+TEST(Conversations, packed_train_as_each_alone) {
+  for (const char* format : {"identity", "nemotron-h-aligned", "default"})
+    expect_packed_as_alone(short_talk, long_talk, format, 0);
+}
+
+// The last words of one conversation would else guess the first answer of the next.
+TEST(Conversations, packed_guess_further_words_as_each_alone) {
+  const std::vector<std::string> first = {"system", "b", "user", "?", "assistant", "two"},
+                                 second = {"system", "c", "user", "!", "assistant", "that it is"};
+  for (const int depths : {2, 4}) expect_packed_as_alone(first, second, "identity", depths);
 }
 
 // Padding and questions of any kind change nothing but what answers look back on.
@@ -88,9 +101,10 @@ TEST(Conversations, learn_nothing_of_padding) {
   expect_near(losses_of(wide), of_wide);
 }
 
-TEST(Conversations, train_alike_under_every_layout) {
+void expect_alike_under_layouts(int depths) {
   const ChatTokenizer files;
   TrainConfig c = talking(files, different_lines());
+  c.model.ahead = {.depths = depths, .factor = 1};
   c.batch = {.micro = 1, .global = 4};
   const auto alone = losses_of(c);
   const auto under = [&](auto change) {
@@ -110,6 +124,12 @@ TEST(Conversations, train_alike_under_every_layout) {
     cut.model.exact = true;
     EXPECT_EQ(losses_of(cut), exact);
   }
+}
+
+TEST(Conversations, train_alike_under_every_layout) { expect_alike_under_layouts(0); }
+
+TEST(Conversations, of_which_further_words_are_guessed_train_alike_under_every_layout) {
+  expect_alike_under_layouts(2);
 }
 
 TEST(Conversations, go_on_from_a_checkpoint_with_the_same_bits) {
@@ -176,10 +196,6 @@ TEST(Conversations, end_tokens_that_pad_are_learned_with_answers_and_not_with_al
 TEST(Conversations, have_a_line_each_where_a_model_does_not_part_them) {
   const ChatTokenizer files;
   TrainConfig c = talking(files, line_of_messages(short_talk));
-  const TrainConfig parts = c;
-  c.model.ahead.depths = 1;
-  EXPECT_FALSE(open_run_data(c).sets[Split::train]->get(0).has(Field::documents));
-  c = parts;
   c.model.delta.on = true;
   const data::Sample sample = open_run_data(c).sets[Split::train]->get(0);
   EXPECT_FALSE(sample.has(Field::documents));

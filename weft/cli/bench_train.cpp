@@ -33,32 +33,51 @@ struct TokensRead {
   data::ContextPart part;
 };
 
-/// Tokens that nobody wrote, the same however many are in a batch; every one counts.
-Batch made_up(Device& device, const ModelConfig& config, const TokensRead& rows) {
+/// Words that nobody wrote, the same however many samples are in a batch, so many places on from those that a
+/// rank holds. Every one counts that a sample has.
+Further words(Device& device, const ModelConfig& config, const TokensRead& rows, std::int64_t places_on) {
   const std::int64_t s = config.sequence, here = s / rows.part.ranks, b = rows.count;
   const Draw draw({.seed = 1, .purpose = Purpose::test});
-  std::vector<std::int32_t> tokens, targets, places, positions;
-  std::vector<std::int64_t> samples;
+  const auto word = [&](std::int64_t at) {
+    return std::int32_t(draw.word(std::uint64_t(at)) % std::uint32_t(config.vocabulary));
+  };
+  std::vector<std::int32_t> tokens, positions, targets;
+  std::vector<float> mask;
   for (std::int64_t i = 0; i < here; ++i) {
-    const std::int64_t place = data::place_of(i, here, rows.part);
-    places.push_back(std::int32_t(place));
+    const std::int64_t place = data::place_of(i, here, rows.part) + places_on;
+    const bool there = place < s;
     for (std::int64_t row = 0; row < b; ++row) {
-      const auto at = std::uint64_t(rows.number * b * (s + 1) + row * (s + 1) + place);
-      tokens.push_back(std::int32_t(draw.word(at) % std::uint32_t(config.vocabulary)));
-      targets.push_back(std::int32_t(draw.word(at + 1) % std::uint32_t(config.vocabulary)));
-      positions.push_back(std::int32_t(place));
+      const std::int64_t at = (rows.number * b + row) * (s + 1) + place;
+      tokens.push_back(there ? word(at) : 0);
+      targets.push_back(there ? word(at + 1) : 0);
+      positions.push_back(there ? std::int32_t(place) : 0);
+      mask.push_back(there ? 1.F : 0.F);
     }
   }
-  for (std::int64_t row = 0; row < b; ++row) samples.push_back(rows.number * b + row);
+  return {.tokens = from_host(device, {here, b}, tokens),
+          .positions = from_host(device, {here, b}, positions),
+          .targets = from_host(device, {here, b}, targets),
+          .mask = from_host(device, {here, b}, mask),
+          .counted = double((s - places_on) * b)};
+}
+
+Batch made_up(Device& device, const ModelConfig& config, const TokensRead& rows) {
+  const std::int64_t here = config.sequence / rows.part.ranks;
+  std::vector<std::int32_t> places;
+  std::vector<std::int64_t> samples;
+  for (std::int64_t i = 0; i < here; ++i) places.push_back(std::int32_t(data::place_of(i, here, rows.part)));
+  for (std::int64_t row = 0; row < rows.count; ++row) samples.push_back(rows.number * rows.count + row);
   Batch batch;
-  batch.text = {.tokens = from_host(device, {here, b}, tokens),
+  const Further text = words(device, config, rows, 0);
+  batch.text = {.tokens = text.tokens,
                 .places = from_host(device, {here}, places),
-                .positions = from_host(device, {here, b}, positions),
+                .positions = text.positions,
                 .types = {},
                 .segments = {}};
-  batch.targets = from_host(device, {here, b}, targets);
-  batch.mask = from_host(device, {here, b}, std::vector<float>(tokens.size(), 1));
-  batch.counted = double(s * b);
+  batch.targets = text.targets;
+  batch.mask = text.mask;
+  batch.counted = text.counted;
+  for (int k = 1; k <= config.ahead.depths; ++k) batch.further.push_back(words(device, config, rows, k));
   batch.hold_samples(device, samples);
   return batch;
 }
@@ -68,7 +87,7 @@ Batch made_up(Device& device, const ModelConfig& config, const TokensRead& rows)
 std::vector<Batch> samples_of(const TrainConfig& config, const Replica& replica) {
   const RunData data = open_run_data(config);
   const auto& set = data.sets[data::Split::train];
-  Feed feed(set, training_sampler(config.data, set->size()), place_of(replica), 0);
+  Feed feed(set, training_sampler(config.data, set->size()), place_of(replica, config.data), 0);
   const std::int64_t rows = rows_of_a_pass(config.model, config.batch);
   const auto read = feed.next({.global_batch = int(config.batch.global), .micro_batch = int(rows)});
   std::vector<Batch> batches(read.begin(), read.end());

@@ -283,9 +283,8 @@ int pack(Args args) {
   if (!config.data.chat.on) fail(Kind::usage, "data: pack puts conversations together: give --sft");
   if (!parts_conversations(config.model))
     fail(Kind::usage,
-         "data: pack: layers that remember, or guesses of words further on, go from one conversation to the "
-         "next, so each needs a "
-         "line of its own");
+         "data: pack: layers that remember go from one conversation to the next, so each needs a line of its "
+         "own");
   const auto blend = data::data_paths({.data_path = config.data.paths}).shared;
   if (!blend || !blend->weights.empty())
     fail(Kind::usage, "data: pack takes the files of --data-path one behind the other, without weights");

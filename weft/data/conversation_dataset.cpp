@@ -66,8 +66,7 @@ std::vector<Transcript> ConversationDataset::transcripts(std::int64_t line) cons
     const std::vector<Conversation> conversations = conversations_of(file_->line(line));
     if (!rules_.apart && conversations.size() > 1)
       fail(Kind::data, "holds ", conversations.size(),
-           " conversations, and layers that remember, or guesses of words further on, go from one to the "
-           "next: give each a line of its own");
+           " conversations, and layers that remember go from one to the next: give each a line of its own");
     std::size_t tokens = 0;
     for (const Conversation& one : conversations) {
       out.push_back(rules_.transcribe(one));

@@ -37,12 +37,10 @@ void Builder::add_further_tokens_and_head(Stage& stage, const MakeBlock& make) {
   std::vector<FurtherTokens::Depth> all;
   for (int k = 0; k < config_.ahead.layers(); ++k)
     all.push_back(depth("ahead.layers." + std::to_string(k), make(k)));
-  stage.layers.push_back(
-      std::make_unique<FurtherTokens>(std::move(all), std::move(words), *output,
-                                      FurtherTokens::Options{.depths = depths,
-                                                             .first_loss = 1,
-                                                             .factor = float(config_.ahead.factor / depths),
-                                                             .context = TokenCut(context_.circle)}));
+  stage.layers.push_back(std::make_unique<FurtherTokens>(
+      std::move(all), std::move(words), *output,
+      FurtherTokens::Options{
+          .depths = depths, .first_loss = 1, .factor = float(config_.ahead.factor / depths)}));
   stage.layers.push_back(std::move(output));
 }
 

@@ -1,7 +1,6 @@
 // One microbatch as layers read it: tensors on the rank's device, whatever the family of the model.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -39,6 +38,14 @@ struct Guesses {
   Tensor mask;     // f32 [n]
 };
 
+/// What a guess reads and is measured by so many places on. Where a text ends there are zeros, and nothing
+/// counts.
+struct Further {
+  Tensor tokens, positions;  // i32 [s, b], as the text's
+  Tensor targets, mask;      // as the batch's
+  double counted = 0;        // so many tokens of whole sequences do, where the host knows it
+};
+
 struct Batch {
   Sequences text, source;
   Tensor targets;   // i32 [s, b], of the text; any id where the mask is zero
@@ -46,11 +53,10 @@ struct Batch {
   Guesses guesses;  // the same once more; empty where any may count
   /// So many tokens of whole sequences do, where the host knows it; else a step asks the device, and waits.
   std::optional<double> counted;
-  std::array<double, most_ahead>
-      counted_first{};    // of these, where that is known, those of each of the first places
-  Tensor sentence_order;  // i32 [b]: 1 where two sentences were swapped
-  Tensor sentence_mask;   // f32 [b]: 1 where that counts in the loss
-  Tensor samples;         // i64 [b]: the global number of every sample, which addresses its random numbers
+  std::vector<Further> further;  // one place on, and so forth, where tokens beyond the next are guessed
+  Tensor sentence_order;         // i32 [b]: 1 where two sentences were swapped
+  Tensor sentence_mask;          // f32 [b]: 1 where that counts in the loss
+  Tensor samples;  // i64 [b]: the global number of every sample, which addresses its random numbers
   /// The same, for layers that draw on the host: asking the device would be a wait.
   std::vector<std::int64_t> sample_numbers;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
 
@@ -20,30 +21,21 @@ Tensor copied(const Tensor& x) {
   return out;
 }
 
-}  // namespace
-
-Tensor rolled(const Tensor& x, std::int64_t places, const TokenCut& context) {
-  const Tensor whole = context.whole(x);
-  const std::int64_t left = std::max<std::int64_t>(whole.dim(0) - places, 0);
-  const Tensor out = ops::zeros(whole.device(), whole.shape(), whole.dtype());
-  if (left > 0) ops::copy_into(out.slice(0, 0, left), whole.slice(0, places, left));
-  return context.here(out);
+/// Words and positions that a depth joins. Attention goes by the places of the hidden states.
+Sequences read_at(const Sequences& text, const Further& ahead) {
+  Sequences read = text;
+  read.tokens = ahead.tokens;
+  read.positions = ahead.positions;
+  return read;
 }
+
+}  // namespace
 
 FurtherTokens::FurtherTokens(std::vector<Depth> depths, std::unique_ptr<Embedding> words, LanguageHead& head,
                              const Options& options)
     : depths_(std::move(depths)), words_(std::move(words)), head_(head), options_(options) {
   const int rounds = exact(options_.depths, int(depths_.size()));
   each_of_depths([rounds](Parameter& p) { p.uses *= rounds; });
-}
-
-/// Words and positions that depth k joins, counted from 1. Attention goes by the places of the hidden states.
-Sequences FurtherTokens::read_at(const Pass& pass, int depth) const {
-  const Sequences& text = pass.batch().of(options_.side);
-  Sequences read = text;
-  read.tokens = rolled(text.tokens, depth, options_.context);
-  read.positions = rolled(text.positions, depth, options_.context);
-  return read;
 }
 
 Tensor FurtherTokens::join(Pass& pass, Depth& depth, Saved& saved) const {
@@ -57,19 +49,23 @@ Tensor FurtherTokens::join(Pass& pass, Depth& depth, Saved& saved) const {
 Flow FurtherTokens::forward(Pass& pass, const Flow& in) {
   if (pass.place().logits_count > 0) return in;
   const Batch& batch = pass.batch();
+  if (batch.further.size() < std::size_t(options_.depths))
+    fail(Kind::internal, "further tokens: ", options_.depths, " depths, and the batch looks ",
+         batch.further.size(), " places on");
   Tensor hidden = in.hidden;
   for (int k = 1; k <= options_.depths; ++k) {
     Depth& depth = at(k);
     pass.go_round(round(k));
-    Saved saved{.read = read_at(pass, k), .words = {}, .hidden = hidden};
+    const Further& ahead = batch.further[std::size_t(k) - 1];
+    Saved saved{.read = read_at(batch.text, ahead), .words = {}, .hidden = hidden};
     saved.words = words_->look_up(pass, saved.read, k + 1);
     saved.after = join(pass, depth, saved);
     auto [y, stats] = depth.final_norm.forward(saved.after);
     saved.final_stats = stats;
     pass.save(std::move(saved));
     head_.measure(pass, y,
-                  {.targets = rolled(batch.targets, k, options_.context),
-                   .mask = rolled(batch.mask, k, options_.context),
+                  {.targets = ahead.targets,
+                   .mask = ahead.mask,
                    .loss = options_.first_loss + k - 1,
                    .factor = options_.factor * pass.place().factors.ahead[std::size_t(k) - 1]});
     hidden = y;

@@ -3,8 +3,8 @@
 //   h_k = norm(block(W [norm(word k places on) | norm(h_k-1)])),   h_0: the model's hidden states
 //
 // Each h_k goes through the model's output layer and measures the word k + 1 places on. Hidden states pass by
-// unchanged. Where a sequence ends there is word 0, and nothing counts. W, norms and block are a depth's own,
-// or one for all.
+// unchanged. Where a text ends there is word 0, and nothing counts. W, norms and block are a depth's own, or
+// one for all.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,6 @@
 #include "weft/nn/whole_linear.h"
 
 namespace weft {
-
-/// x [s, b] of the steps held here, so many places on; zeros behind the end.
-Tensor rolled(const Tensor& x, std::int64_t places, const TokenCut& context);
 
 class FurtherTokens final : public Layer {
  public:
@@ -32,8 +29,6 @@ class FurtherTokens final : public Layer {
     int depths = 1;
     int first_loss = 0;  // number of the first depth's loss; the others follow
     float factor = 1;    // of each depth's loss in the objective
-    Side side = Side::text;
-    TokenCut context = TokenCut();  // ranks that share sequences
   };
   /// One for each of the depths, or one for all. The embedding reads the words at every depth; the output
   /// layer outlives this.
@@ -58,7 +53,6 @@ class FurtherTokens final : public Layer {
   Depth& at(int depth) { return depths_[std::size_t(std::min(depth, int(depths_.size()))) - 1]; }
   /// So many depths went through the same layer before.
   int round(int depth) const { return depth - std::min(depth, int(depths_.size())); }
-  Sequences read_at(const Pass& pass, int depth) const;
   Tensor join(Pass& pass, Depth& depth, Saved& saved) const;
   Tensor join_backward(Pass& pass, int depth, const Saved& saved, const Tensor& dx);
   void each_of_depths(const VisitParameter& visit);

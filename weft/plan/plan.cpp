@@ -58,6 +58,11 @@ class Batches {
     batch.text.restarted = config_.data.reset_positions || documents_begin_anew();
     batch.hold_samples(device_, std::vector<std::int64_t>(std::size_t(rows_.count)));
     if (config_.model.most_guesses > 0) batch.guesses = guesses();
+    for (int k = 0; k < config_.model.ahead.depths; ++k)
+      batch.further.push_back({.tokens = empty_like(batch.text.tokens),
+                               .positions = empty_like(batch.text.tokens),
+                               .targets = empty_like(batch.targets),
+                               .mask = empty_like(batch.mask)});
     return batch;
   }
   /// Whether attention and positions do, wherever a document or conversation ends.

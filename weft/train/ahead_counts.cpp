@@ -7,51 +7,29 @@
 #include "weft/tensor/host.h"
 
 namespace weft {
-namespace {
-
-/// Rows of a sequence's part that lie before `place` in the whole, in each of its two chunks; a whole
-/// sequence is one.
-struct RowsBefore {
-  std::int64_t chunk, first, second;
-};
-RowsBefore rows_before(std::int64_t place, std::int64_t steps, const Communicator& context) {
-  const std::int64_t ranks = context.size(), rank = context.rank();
-  if (ranks == 1) return {steps, std::min(place, steps), 0};
-  const std::int64_t chunk = steps / 2;
-  const auto here = [&](std::int64_t start) { return std::clamp(place - start, std::int64_t{0}, chunk); };
-  return {chunk, here(rank * chunk), here((2 * ranks - 1 - rank) * chunk)};
-}
-
-}  // namespace
 
 void AheadCounts::ask(std::span<const Batch> microbatches, Communicator& context) {
-  const std::int64_t many = std::ssize(microbatches);
-  constexpr std::int64_t slots = 2 * std::int64_t{most_ahead};  // of a microbatch, for both of its chunks
-  const Tensor sums = ops::zeros(microbatches.front().mask.device(), {many * slots}, Dtype::f64);
-  for (std::int64_t i = 0; i < many; ++i)
-    for (int k = 1; k <= depths_; ++k) {
-      const Tensor& mask = microbatches[std::size_t(i)].mask;
-      const auto [chunk, first, second] = rows_before(k, mask.dim(0), context);
-      const std::int64_t slot = i * slots + 2 * std::int64_t{k - 1};
-      if (first > 0) ops::copy_into(sums.slice(0, slot, 1), ops::sum(mask.slice(0, 0, first)));
-      if (second > 0) ops::copy_into(sums.slice(0, slot + 1, 1), ops::sum(mask.slice(0, chunk, second)));
-    }
+  const auto slots = std::ssize(microbatches) * std::int64_t{depths_};
+  const Tensor sums = ops::zeros(microbatches.front().mask.device(), {slots}, Dtype::f64);
+  std::int64_t slot = 0;
+  for (const Batch& batch : microbatches)
+    for (int k = 0; k < depths_; ++k)
+      ops::copy_into(sums.slice(0, slot++, 1), ops::sum(batch.further[std::size_t(k)].mask));
   context.all_reduce(sums, Reduce::sum).wait();
   const std::vector<double> all = to_host<double>(sums);
-  for (std::size_t i = 0; i < lost_.size(); ++i)
-    for (std::size_t k = 0; k < most_ahead; ++k)
-      lost_[i][k] = all[i * std::size_t(slots) + 2 * k] + all[i * std::size_t(slots) + 2 * k + 1];
+  auto sum = all.begin();
+  for (ByDepth& counted : counted_)
+    for (int k = 0; k < depths_; ++k) counted[std::size_t(k)] = *sum++;
 }
 
 void AheadCounts::count(std::span<const Batch> microbatches, int depths, Communicator& context) {
   depths_ = depths;
   if (depths == 0) return;
-  lost_.assign(microbatches.size(), {});
+  counted_.assign(microbatches.size(), {});
   for (std::size_t i = 0; i < microbatches.size(); ++i) {
     const Batch& batch = microbatches[i];
     if (!batch.counted) return ask(microbatches, context);
-    double sum = 0;
-    for (std::size_t k = 0; k < most_ahead; ++k) lost_[i][k] = sum += batch.counted_first[k];
+    for (std::size_t k = 0; k < std::size_t(depths); ++k) counted_[i][k] = batch.further[k].counted;
   }
 }
 
@@ -62,7 +40,7 @@ AheadCounts::Both AheadCounts::counts_of(std::span<const double> counts, std::si
   Both out;
   for (std::size_t i = from; i < from + row; ++i) {
     out.next += counts[i];
-    out.ahead += counts[i] - lost_[i][std::size_t(depth) - 1];
+    out.ahead += counted_[i][std::size_t(depth) - 1];
   }
   return out;
 }

@@ -1,5 +1,4 @@
-// Tokens that count in the losses of words further on: those of the first places have no guess that reads
-// them.
+// Tokens that count in the losses of words further on, beside those that count in the next word's.
 #pragma once
 
 #include <array>
@@ -12,7 +11,7 @@
 namespace weft {
 
 /// Of the microbatches of a step. A guess k places beyond the next word counts where the mask does k places
-/// on: in all places of whole sequences but the first k.
+/// on, and the text reaches there.
 class AheadCounts {
  public:
   /// Depths of guesses; `context`: ranks that share sequences. Asks the device only where the host that made
@@ -38,7 +37,7 @@ class AheadCounts {
   void ask(std::span<const Batch> microbatches, Communicator& context);
 
   int depths_ = 0;
-  std::vector<ByDepth> lost_;  // by microbatch: tokens that count in the first k places
+  std::vector<ByDepth> counted_;  // by microbatch: tokens that count k places on
   std::vector<std::array<float, most_ahead>> shares_;
 };
 

@@ -69,7 +69,7 @@ bool Evaluator::evaluate_set(const std::shared_ptr<const data::Dataset>& given, 
     lent_.log.info(fmt::format("{{eval.whole_set}}: {} batches of {} samples{}", rounds, batch,
                                settings_.data.mock ? ", a third of 100,000 made-up documents" : ""));
   auto sampler = whole ? data::sequential_sampler(set->size()) : run_sampler(settings_.data, set->size());
-  Feed feed(set, std::move(sampler), place_of(replica_), consumed);
+  Feed feed(set, std::move(sampler), place_of(replica_, settings_.data), consumed);
   const auto sums = evaluated(feed, rounds);
   consumed = sums ? feed.consumed() : consumed + rounds * batch;
   if (!sums) return false;

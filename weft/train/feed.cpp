@@ -1,22 +1,34 @@
 #include "weft/train/feed.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/tensor/host.h"
+#include "weft/train/config.h"
 #include "weft/train/replica.h"
 
 namespace weft {
 
 using data::Field;
 
-Feed::Intake place_of(const Replica& replica) {
+namespace {
+
+double sum_of(const std::vector<std::int32_t>& mask) {
+  return std::accumulate(mask.begin(), mask.end(), 0.0);
+}
+
+}  // namespace
+
+Feed::Intake place_of(const Replica& replica, const DataConfig& data) {
   const ProcessMesh& mesh = replica.mesh();
   return {.device = replica.device(),
           .fields = replica.kind().fields,
           .context = {mesh.place(Axis::cp), mesh.layout().degree(Axis::cp)},
           .most_guesses = replica.model().most_guesses,
-          .one_by_one = sums_of(replica.model()).tree_of_sequences()};
+          .one_by_one = sums_of(replica.model()).tree_of_sequences(),
+          .ahead = {.depths = replica.model().ahead.depths,
+                    .in_documents = data.between_documents || data.chat.on}};
 }
 
 Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
@@ -26,7 +38,8 @@ Feed::Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::S
       fields_(place.fields),
       context_(place.context),
       most_guesses_(place.most_guesses),
-      one_by_one_(place.one_by_one) {}
+      one_by_one_(place.one_by_one),
+      ahead_(place.ahead) {}
 
 std::span<const Batch> Feed::next(const data::SampleTurn& turn, const data::Excerpt& excerpt) {
   const std::span<const data::HostBatch> hosts = loader_.next(turn);
@@ -46,6 +59,7 @@ std::span<const Batch> Feed::next(const data::SampleTurn& turn, const data::Exce
 void Feed::make(Batch& batch, const data::HostBatch& whole) {
   fill(batch, part_of(whole));
   count(batch, whole);
+  look_ahead(batch, whole);
 }
 
 const data::HostBatch& Feed::excerpt_of(const data::HostBatch& whole, const data::Excerpt& excerpt) {
@@ -108,20 +122,28 @@ void Feed::place(Sequences& sequences, std::int64_t b) {
   sequences.positions = from_host(device_, {s, b}, positions_);
 }
 
-/// What the mask adds up to, and at each of the first places.
+/// What the mask adds up to.
 void Feed::count(Batch& batch, const data::HostBatch& whole) const {
   double sum = 0;
-  batch.counted_first = {};
   for (const BatchField& field : fields_) {
     if (&field.to(batch) != &batch.mask) continue;
-    const std::vector<std::int32_t>& rows = whole[field.from];
-    const std::size_t length = rows.size() / std::size_t(whole.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      sum += float(rows[i]);
-      if (i % length < most_ahead) batch.counted_first[i % length] += float(rows[i]);
-    }
+    sum += sum_of(whole[field.from]);
   }
   batch.counted = sum;
+}
+
+void Feed::look_ahead(Batch& batch, const data::HostBatch& whole) {
+  batch.further.resize(std::size_t(ahead_.depths));
+  for (std::size_t k = 0; k < batch.further.size(); ++k) {
+    data::look_ahead(whole, std::int64_t(k) + 1, ahead_.in_documents, further_);
+    const data::HostBatch& mine = part_of(further_);
+    const std::int64_t b = mine.size();
+    batch.further[k] = {.tokens = turned(mine[Field::tokens], b, scratch_),
+                        .positions = turned(mine[Field::positions], b, scratch_),
+                        .targets = turned(mine[Field::labels], b, scratch_),
+                        .mask = turned(mine[Field::loss_mask], b, counts_),
+                        .counted = sum_of(further_[Field::loss_mask])};
+  }
 }
 
 /// The field that a tensor of the batch is made of.

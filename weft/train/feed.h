@@ -8,11 +8,13 @@
 #include "weft/data/context_split.h"
 #include "weft/data/excerpt.h"
 #include "weft/data/loader.h"
+#include "weft/data/look_ahead.h"
 #include "weft/model/kind.h"
 
 namespace weft {
 
 class Replica;
+struct DataConfig;
 
 /// Reads ahead on a thread, and hands out tensors with the sequence first.
 class Feed {
@@ -23,6 +25,7 @@ class Feed {
     data::ContextPart context = {};      // which part of every sequence this rank reads
     std::int64_t most_guesses = 0;       // of a sample (ModelConfig says how many)
     bool one_by_one = false;             // every row is a microbatch
+    data::LookAhead ahead = {};          // where tokens beyond the next one are guessed
   };
   Feed(std::shared_ptr<const data::Dataset> dataset, std::unique_ptr<data::Sampler> sampler,
        const Intake& place, std::int64_t consumed);
@@ -38,6 +41,7 @@ class Feed {
   const data::HostBatch& part_of(const data::HostBatch& whole);
   /// The part of every sequence that is this rank's.
   void fill(Batch& batch, const data::HostBatch& host);
+  void look_ahead(Batch& batch, const data::HostBatch& whole);
   void count(Batch& batch, const data::HostBatch& whole) const;
   void gather_guesses(Batch& batch, const data::HostBatch& host) const;
   const std::vector<std::int32_t>& field_for(Tensor& tensor, Batch& batch, const data::HostBatch& host) const;
@@ -52,16 +56,18 @@ class Feed {
   data::ContextPart context_;
   std::int64_t most_guesses_;
   bool one_by_one_;
+  data::LookAhead ahead_;
   std::vector<Batch> batches_;
   data::HostBatch excerpt_;            // of a microbatch, where samples are not read whole
   data::HostBatch row_;                // one of its rows, where they come one by one
+  data::HostBatch further_;            // the same, some places on
   data::HostBatch part_;               // the same, where the sequence is cut
   std::vector<std::int32_t> scratch_;  // one field, sequence first
   std::vector<float> counts_;          // the same, of the loss mask
   std::vector<std::int32_t> positions_;
 };
 
-/// Where the samples of a replica go, and what of them.
-Feed::Intake place_of(const Replica& replica);
+/// Where the samples of such data go that a replica reads, and what of them.
+Feed::Intake place_of(const Replica& replica, const DataConfig& data);
 
 }  // namespace weft

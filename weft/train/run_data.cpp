@@ -219,7 +219,7 @@ std::vector<std::string> unread_tokenizer_settings(const TokenizerConfig& config
 }
 
 bool parts_conversations(const ModelConfig& model) {
-  return !model.delta.on && parts_in_all(model, LayerPart::state) == 0 && model.ahead.depths == 0;
+  return !model.delta.on && parts_in_all(model, LayerPart::state) == 0;
 }
 
 data::ConversationRules conversation_rules(const ModelConfig& model, const DataConfig& data) {

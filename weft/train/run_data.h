@@ -23,8 +23,8 @@ struct RunData {
 std::shared_ptr<const Tokenizer> run_tokenizer(const TokenizerConfig& config, std::int64_t vocabulary);
 /// A sentence for each tokenizer setting that was given and that its type does not read.
 std::vector<std::string> unread_tokenizer_settings(const TokenizerConfig& config, std::int64_t vocabulary);
-/// Whether a model tells conversations of a sample apart. Layers that remember do not, nor do guesses of
-/// words further on than the next, so a sample of theirs is of one.
+/// Whether a model tells conversations of a sample apart. Layers that remember do not, so a sample of theirs
+/// is of one.
 bool parts_conversations(const ModelConfig& model);
 /// How conversations become samples: by the run's tokenizer, but without what it puts around a text, which a
 /// template writes.

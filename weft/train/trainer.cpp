@@ -18,7 +18,8 @@ std::unique_ptr<Feed> training_feed(const TrainConfig& config, const RunData& da
   if (!train && !config.eval.skip_train)
     fail(Kind::usage, "train: the data hold no training documents; see {data.split}");
   if (!train) return nullptr;
-  return std::make_unique<Feed>(train, training_sampler(config.data, train->size()), place_of(replica), 0);
+  return std::make_unique<Feed>(train, training_sampler(config.data, train->size()),
+                                place_of(replica, config.data), 0);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ RunWitness Verifier::witness(const RunPosition& at) {
   if (at.last_batch == 0) return {};
   data::SampleTurn turn = stepper_.turn_at(at.consumed_samples - at.last_batch);
   turn.global_batch = int(at.last_batch);
-  Feed feed(train_.set, training_sampler(train_.order, train_.set->size()), place_of(replica_),
+  Feed feed(train_.set, training_sampler(train_.order, train_.set->size()), place_of(replica_, train_.order),
             at.consumed_samples - at.last_batch);
   Evaluation sums;
   replica_.evaluate(feed.next(turn, stepper_.excerpt_at(at.step)), sums, 0);
