@@ -217,10 +217,9 @@ TEST(DataVerb, says_what_it_cannot_pack) {
   EXPECT_EQ(asked_of("pack", files, small_talk_line).err, "data: pack needs --to: a file for the lines\n");
   EXPECT_EQ(told({"data", "pack", "--to", "nowhere"}).err,
             "data: pack puts conversations together: give --sft\n");
-  EXPECT_EQ(asked_of("pack", files, small_talk_line,
-                     " --to nowhere --experimental-attention-variant gdn "
-                     "--linear-attention-freq 2")
-                .err,
+  const std::string remembering =
+      " --to nowhere --swiglu --experimental-attention-variant gdn --linear-attention-freq 2";
+  EXPECT_EQ(asked_of("pack", files, small_talk_line, remembering).err,
             "data: pack: layers that remember go from one conversation to the next, so each needs a line of "
             "its own\n");
   EXPECT_EQ(asked_of("difficulty", files, small_talk_line, " --to nowhere").err,

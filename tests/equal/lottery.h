@@ -9,6 +9,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/tiny.h"
 #include "weft/base/error.h"
+#include "weft/model/layer_parts.h"
 #include "weft/train/validate.h"
 
 namespace weft::testing {
@@ -46,14 +47,14 @@ inline std::optional<Drawn> allowed(const Drawn& drawn) {
 
 class Lottery {
  public:
-  explicit Lottery(std::uint32_t seed) : random_(seed), later_(seed) {}
+  explicit Lottery(std::uint32_t seed) : random_(seed), later_(seed), last_(seed) {}
 
   Drawn draw() {
     for (;;) {
       Drawn any = anything();
       if (any.cut.exact && !allowed(any)) any.cut.exact = false;
       if (any.model.experts.count > 0 && !any.cut.exact) for_choices(any);
-      if (const auto found = allowed(any)) return by_turns(*found);
+      if (const auto found = allowed(any)) return last_of_all(by_turns(*found));
     }
   }
 
@@ -73,6 +74,19 @@ class Lottery {
     Drawn out = allowed(place_norms(other)).value_or(allowed(other).value_or(drawn));
     complete(out.model);
     return out;
+  }
+  // Drawn from numbers of their own once more.
+  Drawn last_of_all(const Drawn& drawn) {
+    Drawn out = drawn;
+    ModelConfig& m = out.model;
+    if (m.kind != "gpt") return out;
+    out.cut.parted = last_() % 3 == 0 && !m.delta.on && parts_in_all(m, LayerPart::state) == 0;
+    m.embedding_norm = last_() % 3 == 0;
+    if (last_() % 3 == 0 && m.positions == Positions::learned) m.positions = Positions::alibi;
+    m.alibi.scaled = last_() % 2 == 0;
+    Drawn found = allowed(out).value_or(drawn);
+    complete(found.model);
+    return found;
   }
   /// And what stands beside them in the models that have them elsewhere. Norms make much of the rounding of
   /// what is small: number 68 had norms of 108 and 105 on one rank, by the size of its microbatches alone. So
@@ -284,7 +298,7 @@ class Lottery {
     return layers;
   }
 
-  std::mt19937 random_, later_;
+  std::mt19937 random_, later_, last_;
 };
 
 }  // namespace weft::testing

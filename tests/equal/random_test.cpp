@@ -65,6 +65,8 @@ void see_norms(std::set<std::string>& seen, const ModelConfig& model) {
   if (model.scores.cap > 0) seen.insert("caps");
   if (model.scores.chunk > 0) seen.insert("chunks");
   if (model.scores.growth_every > 0) seen.insert("queries that grow");
+  if (model.embedding_norm) seen.insert("norms of embeddings");
+  if (model.positions == Positions::alibi) seen.insert("scores that fall");
 }
 
 /// How its family is cut.
@@ -93,7 +95,9 @@ std::set<std::string> everything() {
       "global_aux_loss alone,sinkhorn alone,zero 1,zero 2,zero 3,zero 1 of a cut model,"
       "zero 2 of a cut model,zero 3 of a cut model,state spaces,exact state spaces,"
       "norms around,norms behind,windows that turn otherwise,norms without gains,norms of all heads,weighed "
-      "rows,residuals in f32,caps,chunks,queries that grow,own-norms of two,one-norm of two",
+      "rows,residuals in f32,caps,chunks,queries that grow,norms of embeddings,scores that fall,documents of "
+      "cut samples,exact documents of cut "
+      "samples,own-norms of two,one-norm of two",
       ',');
   return {all.begin(), all.end()};
 }
@@ -103,6 +107,7 @@ Cut one_rank(const Cut& cut) {
           .micro_batch = 8,
           .steps = cut.steps,
           .per_token = cut.per_token,
+          .parted = cut.parted,
           .loss_scale = cut.loss_scale};
 }
 
@@ -224,6 +229,8 @@ TEST(RandomLayouts, have_something_of_everything) {
     if (parts_in_all(model, LayerPart::state) > 0 && p.tp * p.cp * p.pp > 1)
       seen.insert(cut.exact ? "exact state spaces" : "state spaces");
     if (p.tp * p.cp > 1) see_norms(seen, model);
+    if (cut.parted && p.cp > 1)
+      seen.insert(cut.exact ? "exact documents of cut samples" : "documents of cut samples");
     if (model.precision == Precision::bf16) seen.insert("bf16");
     if (model.precision == Precision::f16) seen.insert(cut.loss_scale > 0x1p14 ? "overflow" : "f16");
     if (cut.reduce_in_bf16) seen.insert("bf16 gradients");

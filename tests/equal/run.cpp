@@ -48,6 +48,21 @@ void leave_out_tokens(const Batch& batch, std::int64_t sample) {
     ops::fill(batch.mask.slice(1, row, 1).slice(0, 0, (sample + row) % 4), 0);
 }
 
+/// Each has two, of which the first is of another length in each of four samples in a row.
+void part_documents(Batch& batch, std::int64_t sample) {
+  const std::int64_t s = batch.mask.dim(0), b = batch.mask.dim(1);
+  std::vector<std::int32_t> segments, positions(std::size_t(s * b));
+  for (std::int64_t row = 0; row < b; ++row)
+    for (std::int64_t i = 0; i < s; ++i) {
+      const std::int64_t second = 2 + (sample + row) % 4;
+      segments.push_back(i >= second);
+      positions[std::size_t(i * b + row)] = std::int32_t(i >= second ? i - second : i);
+    }
+  batch.text.segments = from_host(batch.mask.device(), {b, s}, segments);
+  batch.text.positions = from_host(batch.mask.device(), {s, b}, positions);
+  batch.text.restarted = true;
+}
+
 void count(Batch& batch) {
   batch.counted = number(ops::sum(batch.mask));
   for (Further& further : batch.further) further.counted = number(ops::sum(further.mask));
@@ -87,6 +102,7 @@ std::vector<Batch> batches_of(Device& device, const TrainConfig& settings, const
     const std::int64_t sample = mesh.place(Axis::dp) * per_rank + first;
     out.push_back(tiny_samples(device, settings.model, {.step = step, .first = sample, .count = rows}));
     Batch& batch = out.back();
+    if (cut.parted) part_documents(batch, sample);
     if (cut.uneven) {
       leave_out_tokens(batch, sample);
       look_ahead(batch, settings.model.ahead.depths);

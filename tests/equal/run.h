@@ -43,6 +43,7 @@ struct Cut {
   Fault fault = Fault::none;
   bool exact = false;
   bool uneven = false;  // samples do not have the same number of tokens that count
+  bool parted = false;  // a GPT's samples are of two documents each, which do not see each other
   /// f16 only: where the loss scale begins. It doubles every second step, unless something overflows.
   double loss_scale = 0x1p14;
   OptimizerConfig optimizer = {};
