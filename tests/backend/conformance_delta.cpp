@@ -123,6 +123,26 @@ TEST_P(Conformance, remembers_as_a_state_space_for_long) {
   same_by_itself([&](Desk& desk) { remembers(desk, state_space(desk, {530, 1, 2, 8, 8}, Dtype::f32)); });
 }
 
+void goes_on(Desk& desk, DeltaIn in) {
+  const Dtype dtype = in.v.dtype();
+  const Shape& v = in.v.shape();
+  in.memory = desk.normal({v[1], v[2], v[3], in.q.dim(3), v[4]});
+  const Tensor o = desk.blank(v, dtype);
+  desk.kernels().delta_rule(o, in);
+  desk.result("o", o, {2 * rounding(dtype) + 2e-5, rounding(dtype) * 1e-2 + 2e-5});
+  desk.result("memory", in.memory, {2e-5, 2e-5});
+}
+
+/// From what is remembered already; one step of it, and several chunks.
+TEST_P(Conformance, goes_on_from_a_memory) {
+  for (const DeltaCase& c : {DeltaCase{1, 2, 2, 16, 8}, DeltaCase{100, 1, 11, 12, 40},
+                             DeltaCase{3, 1, 1, 136, 24}, DeltaCase{2, 1, 2, 128, 64}})
+    for (const auto& [dtype, lay] :
+         {Laid{Dtype::f32, Lay::contiguous}, Laid{Dtype::bf16, Lay::gaps}, Laid{Dtype::f16, Lay::swapped}})
+      for (const auto make : {operands, state_space})
+        same_by_itself([&, dtype = dtype](Desk& desk) { goes_on(desk, make(desk, c, dtype)); }, lay);
+}
+
 /// As wide as published models have them, and wider.
 TEST_P(Conformance, remembers_in_wide_heads) {
   for (const DeltaCase& c : {DeltaCase{50, 1, 1, 128, 128}, DeltaCase{35, 1, 1, 136, 40}})

@@ -17,7 +17,7 @@ struct Named {
   ModelConfig config;
 };
 
-/// Among them every kind of attention, and every way of saying where a token stands.
+/// Among them every kind of attention, every way of saying where a token stands, and layers that remember.
 std::vector<Named> models() {
   ModelConfig still = tiny_gpt2(), windows = tiny_llama();
   still.positions = Positions::none;
@@ -27,14 +27,24 @@ std::vector<Named> models() {
   windows.window = 3;
   windows.window_full_every = 2;
   complete(windows);
-  return {{"gpt2", tiny_gpt2()},       {"llama", tiny_llama()},
-          {"mixture", tiny_mixture()}, {"oss", tiny_oss()},
-          {"latent", tiny_latent()},   {"gemma", tiny_gemma()},
-          {"olmo", tiny_olmo()},       {"command", tiny_command()},
-          {"capped", tiny_capped()},   {"chunks", tiny_chunks()},
-          {"grown", tiny_grown()},     {"falling", tiny_falling()},
-          {"weighed", tiny_weighed()}, {"still", still},
-          {"windows", windows}};
+  return {{"gpt2", tiny_gpt2()},
+          {"llama", tiny_llama()},
+          {"mixture", tiny_mixture()},
+          {"oss", tiny_oss()},
+          {"latent", tiny_latent()},
+          {"gemma", tiny_gemma()},
+          {"olmo", tiny_olmo()},
+          {"command", tiny_command()},
+          {"capped", tiny_capped()},
+          {"chunks", tiny_chunks()},
+          {"grown", tiny_grown()},
+          {"falling", tiny_falling()},
+          {"weighed", tiny_weighed()},
+          {"still", still},
+          {"windows", windows},
+          {"delta", tiny_delta()},
+          {"states", tiny_hybrid("MMM*")},
+          {"hybrid", tiny_hybrid("M-*-")}};
 }
 
 std::vector<float> at_once(const ModelHere& model, std::span<const std::int32_t> text,
@@ -97,25 +107,25 @@ TEST(Earlier, another_text_begins_anew) {
     expect_near(reader.logits(text, 1), at_once(model.here(), text), "other");
 }
 
-TEST(Earlier, keys_are_kept_where_they_are_all_that_is_needed) {
+TEST(Earlier, keys_are_kept_where_tokens_may_be_read_one_by_one) {
   for (const auto& [name, config] : models()) EXPECT_TRUE(finds_what_was_read(config)) << name;
 }
 
-// Layers that remember, places in experts that are full, eight bits and exact sums: the text is read again.
-TEST(Earlier, texts_are_read_again_where_keys_are_not_enough) {
+// Places in experts that are full, eight bits and exact sums: the text is read again.
+TEST(Earlier, texts_are_read_again_where_layers_look_at_how_many_tokens_come_at_once) {
   ModelConfig full = tiny_mixture(), coded = tiny_llama(), exact = tiny_llama();
   full.experts.router.capacity = 1;
   coded.fp8.format = Fp8Format::hybrid;
   coded.fp8.recipe = Fp8Recipe::tensorwise;
   exact.exact = true;
-  for (const ModelConfig& config : {tiny_delta(), tiny_hybrid("M-*-"), full, coded, exact, tiny_bert()}) {
-    EXPECT_FALSE(needs_keys_and_values_alone(config));
+  for (const ModelConfig& config : {full, coded, exact, tiny_bert()}) {
+    EXPECT_FALSE(may_read_on(config));
     if (config.kind == "gpt" && !config.fp8.on()) {
       EXPECT_FALSE(finds_what_was_read(config));
     }
   }
   full.experts.router.capacity.reset();
-  EXPECT_TRUE(needs_keys_and_values_alone(full));
+  EXPECT_TRUE(may_read_on(full));
 }
 
 TEST(Earlier, a_decoder_keeps_what_it_said) {
@@ -133,7 +143,8 @@ TEST(Earlier, a_decoder_keeps_what_it_said) {
 
 // What fills up a cut sequence stands where the next token will.
 TEST(Earlier, is_the_same_under_every_layout) {
-  for (const ModelConfig& config : {tiny_llama(), tiny_falling(), tiny_latent()}) {
+  for (const ModelConfig& config :
+       {tiny_llama(), tiny_falling(), tiny_latent(), tiny_delta(), tiny_hybrid("M*")}) {
     Alone model(config);
     const std::vector<StagePart> two{{0, 1, true, false}, {1, 1, false, true}};
     for (const CutModel& cut : {CutModel{{.tp = 2}, {{0, config.layers}}}, CutModel{{.pp = 2}, two},

@@ -55,6 +55,27 @@ class Delta : public Ops {
   }
 };
 
+// Which is a sum of terms, whoever adds them.
+TEST_F(Delta, goes_on_from_a_memory) {
+  for (const DeltaIn& whole : {operands(), state_space()}) {
+    const std::vector<double> all = numbers(ops::delta_rule(whole));
+    const Tensor memory = zeros({rows, groups, heads, d, d_value});
+    std::vector<double> parts;
+    for (const auto& [first, count] :
+         std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 2}, {2, 1}, {3, 2}}) {
+      DeltaIn part = whole;
+      for (Tensor* each : {&part.q, &part.k, &part.v, &part.decay, &part.rate})
+        if (*each) *each = each->slice(0, first, count);
+      part.memory = memory;
+      for (const double x : numbers(ops::delta_rule(part))) parts.push_back(x);
+    }
+    EXPECT_EQ(difference(parts, all, f32_near), "");
+    DeltaIn late = whole;
+    late.memory = memory;
+    EXPECT_NE(difference(numbers(ops::delta_rule(late)), all, f32_near), "");
+  }
+}
+
 TEST_F(Delta, filters_see_the_step_and_those_before_it) {
   const Tensor x = holding({3, 1, 1, 2}, {1, 10, 2, 20, 3, 30});
   const Tensor weight = holding({1, 2, 2}, {0.5, 1, 0, -1});
@@ -183,6 +204,13 @@ TEST_F(Delta, says_what_does_not_fit) {
   in = state_space();
   in.skip = random({groups});
   EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }), "delta_rule: skip is [2], not [2, 2]");
+  in = operands();
+  in.memory = zeros({rows, groups, heads, d, d});
+  EXPECT_EQ(refused([&] { (void)ops::delta_rule(in); }),
+            "delta_rule: memory is [2, 2, 2, 3, 3], not [2, 2, 2, 3, 2]");
+  in.memory = zeros({rows, groups, heads, d, d_value});
+  EXPECT_EQ(refused([&] { ops::delta_rule_backward_into(zeros_like(in), in.v, in); }),
+            "delta_rule_backward: a memory to begin with, and gradients are of whole sequences");
   const Tensor x = random({2, 1, 2, 3}), weight = random({2, 3, 4}), bias = random({2, 3});
   EXPECT_EQ(refused([&] {
               (void)ops::convolve(x, {weight, random({3})});

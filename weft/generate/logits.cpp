@@ -6,7 +6,6 @@
 
 #include "weft/base/number.h"
 #include "weft/model/kinds.h"
-#include "weft/model/layer_parts.h"
 #include "weft/model/relative.h"
 #include "weft/nn/context_parts.h"
 #include "weft/tensor/host.h"
@@ -112,11 +111,10 @@ std::vector<float> joined(const Tensor& mine, std::int64_t vocabulary, const Ten
 
 // In eight bits a tensor's scale is that of all its rows; places in experts that are full go to who comes
 // first; and exact sums have the bits of a text read at once.
-bool needs_keys_and_values_alone(const ModelConfig& m) {
+bool may_read_on(const ModelConfig& m) {
   const auto& capacity =
       m.experts.router.capacity_evaluating ? m.experts.router.capacity_evaluating : m.experts.router.capacity;
-  const bool remembers = m.delta.on || (m.hybrid.on() && parts_in_all(m, LayerPart::state) > 0);
-  return kind_of(m).speech != Speech::guesses && !remembers && !m.fp8.on() && !m.exact &&
+  return kind_of(m).speech != Speech::guesses && !m.fp8.on() && !m.exact &&
          (m.experts.count == 0 || !capacity);
 }
 
@@ -125,7 +123,7 @@ TextReader::TextReader(const ModelHere& model)
       schedule_(pipe::with_transfers(
           pipe::forwards_only(model.pipeline ? model.pipeline->home : std::vector<int>{0}, 1))),
       runner_(schedule_, model.stages, circle(), model.device),
-      keeps_(!model.context.cut() && needs_keys_and_values_alone(model.config)) {
+      keeps_(!model.context.cut() && may_read_on(model.config)) {
   earlier_.room = Room(model).filled(std::size_t(side_length(model.config, Side::text)));
 }
 
@@ -167,7 +165,9 @@ std::vector<float> TextReader::logits(std::span<const std::int32_t> tokens, std:
   }
   source_.assign(source.begin(), source.end());
   earlier_.tokens = known_of(tokens, count);
+  read_.clear();  // until all layers have read as far
   const Excerpt text{tokens.subspan(std::size_t(earlier_.tokens)), earlier_.tokens};
+  earlier_.now = std::ssize(text.tokens);
   const Batch batch = batch_of(text, source, model_.config, Room(model_));
   const std::vector<pipe::Parcel> travelling = parcels(batch);
   StepPlace place = asking(std::ssize(text.tokens), count);

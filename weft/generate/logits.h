@@ -35,13 +35,12 @@ struct ModelHere {
   const PipelineHere* pipeline = nullptr;  // none: stage 0 is all of it
 };
 
-/// Whether attention's keys and values are all that a token's logits need of the tokens before it: no layer
-/// remembers in another way, and none looks at how many tokens come at once.
-bool needs_keys_and_values_alone(const ModelConfig& config);
+/// Whether a text may be read token by token: no layer looks at how many tokens come at once.
+bool may_read_on(const ModelConfig& config);
 
 /// Reads one text after another, through the stages that training walks; weights stay as they are as long as
-/// it lives. Of a text that begins with all of the one before only the rest is read, where keys and values
-/// are all that needs.
+/// it lives. Of a text that begins with all of the one before only the rest is read, where a model may be
+/// read so.
 class TextReader {
  public:
   explicit TextReader(const ModelHere& model);
@@ -68,7 +67,7 @@ class TextReader {
   std::vector<std::int32_t> source_;  // that was read before
   Encoded encoded_;                   // and what is known of it
   std::vector<std::int32_t> read_;    // of the text
-  Earlier earlier_;                   // and what attention made of that
+  Earlier earlier_;                   // and what layers made of that
   bool keeps_ = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "weft/nn/earlier.h"
 #include "weft/ops/activation.h"
 #include "weft/ops/delta.h"
 #include "weft/ops/elementwise.h"
@@ -58,12 +59,13 @@ Tensor DeltaMemory::open(const Saved& saved) const {
 Tensor DeltaMemory::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved;
   saved.made = parts_.heads.whole(parts_.in.forward(x), shape_.width());
-  saved.filtered = ops::convolve(windows(saved.made).to_filter, {parts_.heads.rows(parts_.filter.value)});
+  saved.filtered =
+      filter_on(pass, layer_, windows(saved.made).to_filter, {parts_.heads.rows(parts_.filter.value)});
   const Tensor raw = queries_and_keys(saved.filtered);
   saved.units = empty(raw.device(), raw.shape(), raw.dtype());
   saved.lengths = {{}, empty(raw.device(), {raw.dim(0), raw.dim(1), raw.dim(2), raw.dim(3)})};
   ops::norm_into({saved.units, saved.lengths}, raw, {parts_.unit, {}}, lengths());
-  saved.o = ops::delta_rule(rule(saved));
+  saved.o = remember_on(pass, layer_, rule(saved));
   pass.see("delta rule", layer_, saved.o);
   const Norm::Out normed = parts_.norm.forward(saved.o);
   saved.stats = normed.stats;

@@ -59,7 +59,7 @@ struct Encoded {
   std::map<int, Tensor> keys_values;  // of the attention to it, by the number of the decoder's layer
 };
 
-/// What attention made of those tokens of a text that earlier passes read: a pass reads what follows them.
+/// What layers made of those tokens of a text that earlier passes read: a pass reads what follows them.
 struct Earlier {
   std::int64_t tokens = 0;  // of those
   std::int64_t room = 0;    // of all that may come
@@ -67,6 +67,12 @@ struct Earlier {
     Tensor keys, values;  // [room, b, g, d]
   };
   std::map<int, KeysValues> layers;  // by number
+  std::int64_t now = 0;              // tokens that this pass reads; what follows them fills it up
+  struct Memory {
+    Tensor last;    // [taps - 1, b, keys, filtered]: what filters read of the last tokens
+    Tensor memory;  // of DeltaIn
+  };
+  std::map<int, Memory> memories;  // of layers that remember, by number
 };
 
 /// What is the same for all passes of one step.

@@ -2,6 +2,7 @@
 // are written to the same places.
 #include "weft/nn/state_memory.h"
 
+#include "weft/nn/earlier.h"
 #include "weft/ops/activation.h"
 #include "weft/ops/delta.h"
 #include "weft/ops/elementwise.h"
@@ -70,8 +71,8 @@ void StateMemory::norm_backward(const Tensor& dy, const Tensor& x, const Tensor&
 Tensor StateMemory::forward(Pass& pass, const Tensor& x, const Flow&) {
   Saved saved;
   saved.made = parts_.heads.whole(parts_.in.forward(x), shape_.width());
-  saved.filtered = ops::convolve(windows(saved.made).to_filter, filters());
-  saved.o = ops::delta_rule(space(saved));
+  saved.filtered = filter_on(pass, layer_, windows(saved.made).to_filter, filters());
+  saved.o = remember_on(pass, layer_, space(saved));
   pass.see("state space", layer_, saved.o);
   const Tensor gated = gates(saved);
   ops::multiply_into(gated, gated, saved.o);

@@ -34,6 +34,9 @@ void check_heads(const Door& door, const DeltaIn& in) {
     door.floats("rate", in.rate, numbers);
   else
     door.holds("skip", in.skip, Dtype::f32, weights).contiguous("skip", in.skip);
+  if (in.memory)
+    door.holds("memory", in.memory, Dtype::f32, {v[1], v[2], v[3], in.q.dim(3), v[4]})
+        .contiguous("memory", in.memory);
   door.holds("speed", in.speed, Dtype::f32, weights).contiguous("speed", in.speed);
   door.holds("shift", in.shift, Dtype::f32, weights).contiguous("shift", in.shift);
 }
@@ -69,7 +72,7 @@ Tensor delta_rule(const DeltaIn& in) {
   check_heads(Door("delta_rule", in.v), in);
   Tensor o = empty_like(in.v);
   count::delta(in, in.corrects() ? count::delta_products : count::state_products,
-               count::traffic(o, in.q, in.k, in.v, in.decay, in.rate));
+               count::traffic(o, in.q, in.k, in.v, in.decay, in.rate, in.memory, in.memory));
   o.device().kernels().delta_rule(o, in);
   return o;
 }
@@ -77,6 +80,7 @@ Tensor delta_rule(const DeltaIn& in) {
 void delta_rule_backward_into(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) {
   const Door door("delta_rule_backward", in.v);
   check_heads(door, in);
+  if (in.memory) door.refuse(Kind::shape, "a memory to begin with, and gradients are of whole sequences");
   door.floats("dout", dout, in.v.shape()).dense_rows("dout", dout);
   door.floats("dq", grads.dq, in.q.shape()).dense_rows("dq", grads.dq);
   door.floats("dk", grads.dk, in.k.shape()).dense_rows("dk", grads.dk);

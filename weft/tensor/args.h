@@ -227,8 +227,8 @@ struct ConvolveGrads {
 };
 /// Queries and keys of the gated delta rule have so many channels at most.
 inline constexpr std::int64_t most_delta_channels = 256;
-/// A head's memory S [d, d'] is zero before the first step; at each it fades, something is written where k_i
-/// points, and read where q_i does:
+/// A head has a memory S [d, d']; at each step it fades, something is written where k_i points, and read
+/// where q_i does:
 ///
 ///   S_i = a_i S_(i-1) + k_i u_i^T,   o_i = scale S_i^T q_i
 ///   a = exp(-e^speed t),   t = softplus(decay + shift)
@@ -248,6 +248,9 @@ struct DeltaIn {
   Tensor speed, shift;  // f32 [g, r]
   Tensor skip = {};     // the same; of a state space
   float scale = 1;
+  /// f32 [b, g, r, d, d'], contiguous: S before the first step, in whose place comes S behind the last. None:
+  /// it begins with zeros. Backward has none.
+  Tensor memory = {};
 
   bool corrects() const { return bool(rate); }
 };

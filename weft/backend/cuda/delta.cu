@@ -23,16 +23,32 @@ __device__ __forceinline__ void put_results(const Chunk& s, const DeltaJob& job,
   }
 }
 
+/// f(what a lane has of a row of a block's memory, where that lies) for what is there.
+template <class F>
+__device__ __forceinline__ void each_of_memory(Columns* matrix, const DeltaJob& job, const DeltaPlace& at,
+                                               F f) {
+  const int lane = lane_here(), width = job.v.one.width, column = at.part * delta_part + lane;
+  const std::int64_t head = (std::int64_t(at.b) * job.groups + at.g) * job.heads + at.r;
+  each_own_row(job.eights() * 8, [&](int row) {
+    if (row < job.d && column < width)
+      f(matrix[row][lane], job.memory[(head * job.d + row) * width + column]);
+  });
+}
+
 template <int wide, bool corrects>
 __global__ void __launch_bounds__(delta_threads, 2) remember(DeltaJob job) {
   auto& s = gpu::shared<DeltaChunk<wide, corrects>>();
   const DeltaPlace at = delta_place(job, int(blockIdx.x));
   clear_matrix(s.state, job.eights() * 8);
+  if (job.memory != nullptr)
+    each_of_memory(s.state, job, at, [](float& here, float& there) { here = there; });
   for (int first = 0; first < job.steps; first += delta_chunk) {
     go_through<true>(s, job, at, first);
     put_results(s, job, at, first);
     move_state(s, job);
   }
+  if (job.memory != nullptr)
+    each_of_memory(s.state, job, at, [](float& here, float& there) { there = here; });
 }
 
 template <int wide, bool corrects>
@@ -82,7 +98,8 @@ DeltaJob delta_job(const char* name, const Tensor& o, const DeltaIn& in) {
           .blocks = blocks_of_delta(in),
           .segment = int(segment_of_delta(in)),
           .segments = int(segments_of_delta(in)),
-          .begins = nullptr};
+          .begins = nullptr,
+          .memory = in.memory ? elements<float>(in.memory) : nullptr};
 }
 
 void keep_states(Queue& queue, const DeltaJob& job) {

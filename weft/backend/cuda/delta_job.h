@@ -20,6 +20,7 @@ struct DeltaJob {
   // each but the first; where one was gone over stands the slope there instead.
   int segment, segments;
   float* begins;
+  float* memory;  // forward: [b, g, r, d, d'], the first and then the last; none where it begins with zeros
 
   __device__ __forceinline__ int eights() const { return (d + 7) / 8; }
 };

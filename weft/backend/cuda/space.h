@@ -120,8 +120,8 @@ inline bool fits_scan(const Tensor& rows) {
 }
 inline constexpr std::int64_t widest_scanned_head = 128;
 inline bool scans_by_tiles(const DeltaIn& in) {
-  return !in.corrects() && in.q.dim(3) <= widest_scanned_head && fits_scan(in.q) && fits_scan(in.k) &&
-         fits_scan(in.v);
+  return !in.corrects() && !in.memory && in.q.dim(3) <= widest_scanned_head && fits_scan(in.q) &&
+         fits_scan(in.k) && fits_scan(in.v);
 }
 inline bool scans_by_tiles(const DeltaIn& in, const Tensor& dout) {
   return scans_by_tiles(in) && fits_scan(dout);

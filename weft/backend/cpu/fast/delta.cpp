@@ -182,6 +182,30 @@ void load_numbers(const DeltaJob& job, const DeltaTask& task, const DeltaIn& in,
     workspace[at.slowness + head] = float(std::exp(double(in.speed.data<float>()[weight])));
   }
 }
+/// f(memory of a head in the workspace, its place in the tensor)
+template <class F>
+void each_memory(const DeltaJob& job, const DeltaTask& task, float* workspace, const F& f) {
+  const std::int64_t before = (task.sequence * job.g + task.group) * job.r + task.head;
+  for (std::int64_t head = 0; head < task.heads; ++head)
+    f(workspace + job.places.memory + head * held_memory(job), (before + head) * job.d * job.d_value);
+}
+void load_memories(const DeltaJob& job, const DeltaTask& task, const DeltaIn& in, float* workspace) {
+  std::fill_n(workspace + job.places.memory, task.heads * held_memory(job), 0.0F);
+  if (!in.memory) return;
+  each_memory(job, task, workspace, [&](float* to, std::int64_t place) {
+    const float* from = in.memory.data<float>() + place;
+    for (std::int64_t row = 0; row < job.d; ++row)
+      std::copy_n(from + row * job.d_value, job.d_value, to + row * job.step_value);
+  });
+}
+void store_memories(const DeltaJob& job, const DeltaTask& task, const DeltaIn& in, float* workspace) {
+  if (!in.memory) return;
+  each_memory(job, task, workspace, [&](const float* from, std::int64_t place) {
+    float* to = in.memory.data<float>() + place;
+    for (std::int64_t row = 0; row < job.d; ++row)
+      std::copy_n(from + row * job.step_value, job.d_value, to + row * job.d_value);
+  });
+}
 void store_slopes(const DeltaJob& job, const DeltaTask& task, const DeltaGrads& grads, float* workspace,
                   double* sums) {
   for (std::int64_t head = 0; head < task.heads; ++head) {
@@ -248,7 +272,9 @@ void FastKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
                   reinterpret_cast<float*>(workspace->data()), [&](std::int64_t i, float* floats) {
                     const fast::DeltaTask task = fast::task_of(job, i);
                     fast::load_numbers(job, task, in, floats);
+                    fast::load_memories(job, task, in, floats);
                     (job.corrects ? loops_.delta.forward : loops_.delta.state_forward)(job, task, floats);
+                    fast::store_memories(job, task, in, floats);
                   });
 }
 

@@ -49,7 +49,8 @@ struct DeltaTask {
 };
 
 /// raw (decay + shift), rate (before its sigmoid), slowness (e^speed) and skip are in the workspace; backward
-/// leaves there ddecay, drate and the terms of dspeed. A state space has no rates; its drate are the terms of
+/// leaves there ddecay, drate and the terms of dspeed. Forward begins with the memories that are there, and
+/// leaves the last. A state space has no rates; its drate are the terms of
 /// dskip, and dq and dk stay in the workspace, [2, rows, step], for state_give to write.
 struct DeltaLoops {
   void (*forward)(const DeltaJob& job, const DeltaTask& task, float* workspace);

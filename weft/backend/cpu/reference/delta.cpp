@@ -1,4 +1,5 @@
 // The gated delta rule and state spaces step by step, every state in memory.
+#include <algorithm>
 #include <cmath>
 
 #include "weft/backend/cpu/reference/kernels.h"
@@ -160,10 +161,13 @@ void step_backward(Slopes& to, Matrix& dmemory, const Given& in, const StepBehin
 void ReferenceKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
   called();
   const Given given(in);
-  Row out(given.v.size(), 0.0);
+  Row out(given.v.size(), 0.0), memories = in.memory ? reference::load(in.memory) : Row();
+  const std::size_t size = given.d * given.d_value;
   for (std::int64_t b = 0; b < given.batch; ++b)
     for (std::int64_t head = 0; head < given.groups * given.heads; ++head) {
+      const auto number = std::size_t(b * given.groups * given.heads + head);
       Matrix memory(given.d, given.d_value);
+      if (in.memory) memory.at = row_of(memories, number, size);
       for (std::int64_t i = 0; i < in.v.dim(0); ++i) {
         const StepPlace at = given.place(i, b, head);
         const Step step(given, at);
@@ -171,8 +175,10 @@ void ReferenceKernels::delta_rule(const Tensor& o, const DeltaIn& in) {
         add_row(out, at.own, memory.turned_times(step.q), given.scale);
         add_row(out, at.own, step.v, given.skip[at.weight]);
       }
+      if (in.memory) std::ranges::copy(memory.at, memories.begin() + std::ptrdiff_t(number * size));
     }
   reference::store(o, out);
+  if (in.memory) reference::store(in.memory, memories);
 }
 
 void ReferenceKernels::delta_rule_backward(const DeltaGrads& grads, const Tensor& dout, const DeltaIn& in) {

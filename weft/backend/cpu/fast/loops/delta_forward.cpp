@@ -9,7 +9,6 @@ void delta_forward(const DeltaJob& job, const DeltaTask& task, float* workspace)
   Chunk c(job, task, workspace);
   prepare_numbers(c);
   float* const missing = c.at(job.places.missing);
-  clear(c.at(job.places.memory), task.heads * c.held_size());
   for (Index first = 0; first < job.s; first += delta_chunk) {
     begin_chunk(c, first);
     for (Index head = 0; head < task.heads; ++head) {

@@ -22,7 +22,6 @@ namespace {
 void state_forward(const DeltaJob& job, const DeltaTask& task, float* workspace) {
   Chunk c(job, task, workspace);
   prepare_numbers(c);
-  clear(c.at(job.places.memory), task.heads * c.held_size());
   for (Index first = 0; first < job.s; first += delta_chunk) {
     begin_chunk(c, first);
     for (c.head = 0; c.head < task.heads; ++c.head) {
