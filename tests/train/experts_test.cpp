@@ -225,9 +225,6 @@ TEST(ExpertRuns, refuse_what_has_no_forwards_beside_backwards) {
   EXPECT_EQ(said({.dp = 2}),
             "{parallel.overlap_experts}: every rank holds all experts whole, so no rows travel: take "
             "{parallel.ep} 2 or more");
-  EXPECT_EQ(said({.dp = 2, .ep = 2, .zero = 3}),
-            "{parallel.overlap_experts} computes two passes at once, and {parallel.zero=3} lends weights to "
-            "one: take {parallel.zero} 2 at most");
   const std::string none =
       " of 2 ranks has no forwards beside backwards: {parallel.overlap_experts} needs {parallel.pp} 1, or "
       "{parallel.virtual_stages} 2 or more";

@@ -46,15 +46,14 @@ void GatheredWeights::note(const Parameter& parameter, Reads& reads) {
 }
 
 void GatheredWeights::lend(int layer, Way way) {
-  const int asked = std::exchange(ahead_, -1);
-  const bool expected = asked == layer && ahead_way_ == way;
-  if (!expected) ask(layer, way);
-  if (asked >= 0 && !expected) leave(asked, ahead_way_);  // a pass was broken off
+  int& ahead = ahead_[std::size_t(way)];
+  const int asked = std::exchange(ahead, -1);
+  if (asked != layer) ask(layer, way);
+  if (asked >= 0 && asked != layer) leave(asked, way);  // a pass was broken off
   const int next = layer + (way == Way::forward ? 1 : -1);
   if (next >= 0 && next < int(reads_[0].size())) {
     ask(next, way);
-    ahead_ = next;
-    ahead_way_ = way;
+    ahead = next;
   }
   for (const std::size_t read : reads(layer, way)) gather_fetched(buckets_[read]);
   for (const std::size_t read : reads(layer, way)) arrive(buckets_[read]);

@@ -15,8 +15,9 @@ namespace weft {
 
 /// Lends a stage's weights where they are cut over ranks (CutUp::weights). A layer's buckets are gathered
 /// from those ranks when it is lent, the next layer's set out at the same time, and memory goes when nobody
-/// reads any of it: two layers' weights are whole at once. All ranks that share a bucket run the same
-/// program, so they gather in one order. What backward does not read is not gathered for it.
+/// reads any of it: two layers' weights are whole at once, and twice as many where a forward is computed
+/// beside a backward. All ranks that share a bucket run the same program, so they gather in one order. What
+/// backward does not read is not gathered for it.
 ///
 /// Where ranks near each other hold all weights a second time (ZeRO++ calls it hpZ), a bucket comes from all
 /// ranks when it is read for the first time after an update, and each keeps a part of it; until the next
@@ -66,8 +67,7 @@ class GatheredWeights final : public Lender {
   std::vector<Bucket> buckets_;
   std::array<std::vector<Reads>, 2> reads_;  // by way and layer
   std::unique_ptr<Fetcher> fetcher_;         // where any lies in a file
-  int ahead_ = -1;                           // the layer that was asked for before it is lent
-  Way ahead_way_ = Way::forward;
+  std::array<int, 2> ahead_{-1, -1};         // by way: the layer that was asked for before it is lent
 };
 
 }  // namespace weft

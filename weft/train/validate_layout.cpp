@@ -121,9 +121,6 @@ void beside_experts(const ParallelConfig& p, const ModelConfig& m) {
   if (p.ep * p.etp == 1)
     fail(Kind::usage, "{parallel.overlap_experts}: every rank holds all experts whole, so no rows travel: ",
          "take {parallel.ep} 2 or more");
-  if (p.zero == 3)
-    fail(Kind::usage, "{parallel.overlap_experts} computes two passes at once, and {parallel.zero=3} lends ",
-         "weights to one: take {parallel.zero} 2 at most");
   (void)schedule_of(p, p.pp);
 }
 
