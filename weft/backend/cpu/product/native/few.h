@@ -134,10 +134,9 @@ inline Out out_at(const FewRows& f, std::int64_t r, std::int64_t j) {
 
 /// What is there before the first product.
 inline void begin_few(const FewRows& f, std::int64_t j, std::int64_t count, float* tile) {
-  const In bias = part({f.bias.from, f.bias.type, 0}, 0, j);
+  const Matrix there = f.add ? Matrix{f.out.to, f.out.type, f.out_row} : Matrix{f.bias.from, f.bias.type, 0};
   for (std::int64_t r = 0; r < f.rows; ++r)
-    each(count,
-         [&](auto at) { store(tile + r * lanes, f.add ? load(out_at(f, r, j), at) : load(bias, at)); });
+    each(count, [&](auto at) { store(tile + r * lanes, load(part(there, r, j), at)); });
 }
 
 /// Sixteen columns at a time, whatever the registers' width.
