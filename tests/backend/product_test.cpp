@@ -173,15 +173,55 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{600, 130, 1000, Type::f32, Type::f32, true, false, true, true, 1, 2},
                       Case{400, 70, 850, Type::f32, Type::f32, false, true, false, true},
                       Case{150, 40, 5000, Type::f32, Type::f32, false, true, false, true, 1, 2},
-                      Case{12, 20, 9, Type::f32, Type::f32, false, false, false, false, 3}));
+                      Case{12, 20, 9, Type::f32, Type::f32, false, false, false, false, 3},
+                      Case{3, 300, 400, Type::bf16, Type::bf16, false, true, false, true, 1, 3},
+                      Case{5, 290, 333, Type::f32, Type::f32, false, true, true, false, 1, 2},
+                      Case{1, 500, 700, Type::f16, Type::f32, false, true, false, true, 1, 2}));
+
+/// A product whose rows are few and whose second operand is read where it lies.
+Case few_rows() {
+  const auto flag = [] { return *rc::gen::arbitrary<bool>(); };
+  Case c{.m = *rc::gen::inRange<std::int64_t>(1, most_few + 1),
+         .n = *rc::gen::inRange(1, 150),
+         .k = *rc::gen::inRange<std::int64_t>(least_few, 1300)};
+  c.type = *rc::gen::element(Type::f32, Type::bf16, Type::f16);
+  c.out = flag() ? Type::f32 : c.type;
+  c.b_turned = true;
+  c.accumulate = flag();
+  c.bias = !c.accumulate && flag();
+  c.threads = *rc::gen::element(1, 2, 5);
+  return c;
+}
+
+TEST(FewRows, are_sums_of_products_in_every_instruction_set) {
+  EXPECT_TRUE(rc::check([] {
+    const Case c = few_rows();
+    const Sums expected(c);
+    for (const InstructionSet set : fast::all_here()) {
+      expect_right(c, product::loops(set), expected);
+      RC_ASSERT(!::testing::Test::HasFatalFailure());
+    }
+  }));
+}
+
+TEST(FewRows, leave_what_lies_between_the_rows_of_the_result) {
+  const Case c{.m = 8, .n = 37, .k = 100, .b_turned = true};
+  Operands o(c);
+  ASSERT_GT(o.out.row, c.n);
+  const std::vector<float> before = o.out.floats;
+  run_part(c, o, product::loops(fast::best_here()), {0, c.m, 0, c.n});
+  for (std::int64_t i = 0; i < c.m; ++i)
+    for (auto j = std::size_t(i * o.out.row + c.n); j < std::size_t((i + 1) * o.out.row); ++j)
+      EXPECT_EQ(o.out.floats[j], before[j]) << i;
+}
 
 /// The bits of out after a product made of parts.
-std::vector<std::uint32_t> bits(const Case& c, std::int64_t rows, std::int64_t columns) {
+std::vector<std::uint32_t> bits(const Case& c, std::int64_t rows, std::int64_t columns,
+                                InstructionSet set = fast::best_here()) {
   Operands o(c);
   for (std::int64_t i = 0; i < c.m; i += rows)
     for (std::int64_t j = 0; j < c.n; j += columns)
-      run_part(c, o, product::loops(fast::best_here()),
-               {i, std::min(rows, c.m - i), j, std::min(columns, c.n - j)});
+      run_part(c, o, product::loops(set), {i, std::min(rows, c.m - i), j, std::min(columns, c.n - j)});
   std::vector<std::uint32_t> all;
   for (std::int64_t i = 0; i < c.m; ++i)
     for (std::int64_t j = 0; j < c.n; ++j) all.push_back(std::bit_cast<std::uint32_t>(o.out.at(i, j)));
@@ -216,6 +256,16 @@ TEST(OwnProduct, has_the_same_bits_one_element_at_a_time) {
   }
 }
 
+TEST(FewRows, have_the_bits_that_they_have_among_many) {
+  EXPECT_TRUE(rc::check([] {
+    Case c = few_rows();
+    const std::int64_t few = c.m;
+    c.m = 2 * most_few + 1;
+    for (const InstructionSet set : fast::all_here())
+      RC_ASSERT(bits(c, few, c.n, set) == bits(c, c.m, c.n, set));
+  }));
+}
+
 TEST(OwnProduct, adds_slabs_as_a_balanced_tree) {
   // Large numbers that cancel within a half of the tree, and small ones that a sum in order would lose.
   const float big = 0x1p25F;
@@ -240,6 +290,17 @@ TEST(ProductPlan, cuts_k_by_k_alone) {
   }
 }
 
+TEST(ProductPlan, reads_the_second_operand_where_it_lies_for_few_rows_alone) {
+  const Form few{.m = most_few, .n = 5000, .k = least_few, .may_turn = true, .may_be_few = true};
+  EXPECT_TRUE(plan(few, 2).few);
+  EXPECT_EQ(plan(few, 2).bytes(), 0);
+  Form more = few, shorter = few, other = few;
+  ++more.m;
+  --shorter.k;
+  other.may_be_few = false;
+  for (const Form& form : {more, shorter, other}) EXPECT_FALSE(plan(form, 2).few);
+}
+
 TEST(ProductPlan, takes_no_less_for_a_deeper_product) {
   // Where fewer rows, a multiple of six, fit beside each other the deeper they are.
   for (std::int64_t k = 1; k < 1536; ++k) {
@@ -259,6 +320,7 @@ TEST(ProductPlan, bounds_what_groups_can_take) {
     f.a_lies = !sums_rows && *rc::gen::arbitrary<bool>();
     f.direct = *rc::gen::arbitrary<bool>();
     f.may_turn = *rc::gen::arbitrary<bool>();
+    f.may_be_few = f.may_turn && !sums_rows;
     f.b_lies = *rc::gen::arbitrary<bool>();
     const int threads = *rc::gen::inRange(1, 9);
     (sums_rows ? f.k : f.m) = rows;

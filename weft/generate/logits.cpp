@@ -98,12 +98,15 @@ std::vector<float> joined(const Tensor& mine, std::int64_t vocabulary, const Ten
   const std::int64_t rows = mine.dim(0), columns = mine.dim(1), ranks = tp.size();
   const Tensor all = empty(mine.device(), {ranks * rows, columns}, mine.dtype());
   tp.circle.all_gather(all, mine).wait();
-  const std::vector<double> values = numbers(all);
   std::vector<float> out(std::size_t(rows * vocabulary));
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t word = 0; word < vocabulary; ++word)
-      out[std::size_t(row * vocabulary + word)] =
-          float(values[std::size_t((word / columns * rows + row) * columns + word % columns)]);
+  visit_float(all.dtype(), [&]<class T>() {
+    const std::vector<T> values = to_host<T>(all);
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t from = 0; from < vocabulary; from += columns) {
+        const auto first = values.begin() + (from / columns * rows + row) * columns;
+        std::copy_n(first, std::min(columns, vocabulary - from), out.begin() + row * vocabulary + from);
+      }
+  });
   return out;
 }
 

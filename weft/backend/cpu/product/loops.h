@@ -64,8 +64,27 @@ struct Stripe {
   Ahead ahead;
 };
 
+/// Rows of the first operand that are few enough to keep a sum for each in a register.
+inline constexpr std::int64_t most_few = 8;
+
+/// out[rows, columns] (+)= a[rows, k] b[columns, k]^T (+ bias): few rows of a, and rows of b where they lie.
+struct FewRows {
+  const float* a;
+  std::int64_t a_row;
+  Matrix b;
+  std::int64_t rows, columns;
+  std::int64_t k, part;  // of k, at least least_few; and what is added up before it meets the rest
+  fast::Out out;
+  std::int64_t out_row;
+  fast::In bias;  // where there is one
+  bool has_bias, add;
+};
+/// What is read at once of a row of b may not reach behind the row.
+inline constexpr std::int64_t least_few = 32;
+
 struct Loops {
   void (*multiply)(const Stripe&);
+  void (*multiply_few)(const FewRows&);
   /// panel[k][64] from k rows, or from the transposed of `columns` rows; zeros beyond the columns.
   void (*panel_from_rows)(float* to, Matrix b, std::int64_t k, std::int64_t columns);
   void (*panel_from_columns)(float* to, Matrix b, std::int64_t k, std::int64_t columns);
@@ -94,6 +113,7 @@ const Loops& loops(fast::InstructionSet set);
 /// rows are k's is bf16 still, and twice as far from one row of words to the next.
 struct PairLoops {
   void (*multiply)(const Stripe&);
+  void (*multiply_few)(const FewRows&);
   void (*panel_from_rows)(float* to, Matrix b, std::int64_t k, std::int64_t columns);
   void (*sixes)(float* to, Matrix a, std::int64_t rows, std::int64_t k);
 };

@@ -37,12 +37,14 @@ void copy_panel(const Loops& loops, float* to, const Second& from, std::int64_t 
 
 Form Problem::form() const {
   const bool unlucky = a.row % unlucky_row == 0 && n >= worth_copying;
+  const bool may_turn = b_turned && slabs == 1 && !(accumulate && has_bias);
   return {.m = m,
           .n = n,
           .k = k,
           .a_lies = a.type == fast::Type::f32 && !a_turned && !unlucky,
           .b_lies = b.type == fast::Type::f32 && b_turned,
-          .may_turn = b_turned && slabs == 1 && !(accumulate && has_bias),
+          .may_turn = may_turn,
+          .may_be_few = may_turn && !a_turned,
           .direct = out.type == fast::Type::f32,
           .bias = has_bias,
           .slabs = slabs};

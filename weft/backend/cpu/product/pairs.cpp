@@ -44,6 +44,7 @@ Problem in_words(Problem p) {
 PairEngine::PairEngine(fast::InstructionSet set, const PairLoops& pairs)
     : own_(set), loops_(product::loops(set)) {
   loops_.multiply = pairs.multiply;
+  loops_.multiply_few = pairs.multiply_few;
   loops_.panel_from_rows = pairs.panel_from_rows;
   loops_.sixes = pairs.sixes;
 }

@@ -24,6 +24,7 @@ constexpr std::int64_t most_stretch = 2046;       // rows
 constexpr std::int64_t stretch_floats = 2 << 20;  // 8 MiB
 constexpr std::int64_t items_a_thread = 2;
 constexpr double worth_a_thread = 1e6;  // operations
+constexpr std::int64_t numbers_worth_a_thread = 1 << 16;
 
 std::int64_t round_up(std::int64_t a, std::int64_t to) { return divide(a, to) * to; }
 /// The share of a thread, and then of a cache, begins at a multiple of 64 bytes.
@@ -90,9 +91,20 @@ void cut_turned(Plan& p, Form f) {
   cut_by_rows(p, f, turned_rows);
 }
 
+/// A product that waits for memory is worth a thread for the numbers that it reads.
+Plan plan_few(const Form& f, int threads) {
+  Plan p;
+  p.few = true;
+  p.threads = f.n * f.k < numbers_worth_a_thread ? 1 : threads;
+  cut_depth(p, f);
+  if (!f.a_lies) p.shared_rows = line(f.m * f.k);
+  return p;
+}
+
 }  // namespace
 
 Plan plan(const Form& f, int threads) {
+  if (f.may_be_few && f.m <= most_few && f.k >= least_few) return plan_few(f, threads);
   Plan p;
   p.threads = 2.0 * double(f.m) * double(f.n) * double(f.k) < worth_a_thread ? 1 : threads;
   p.turned = f.may_turn && f.m <= few;
@@ -116,7 +128,8 @@ std::int64_t grouped_bytes(Form form, bool sums_rows, int threads) {
   std::int64_t most = 0;
   // Sizes grow with the rows between these, where the cut changes.
   const std::int64_t rows = sums_rows ? form.k : form.m;
-  for (std::int64_t some : {rows, most_rows, most_rows + 1, few, few + 1, 2 * form.n - 1, 2 * form.n}) {
+  for (std::int64_t some :
+       {rows, most_few, most_few + 1, most_rows, most_rows + 1, few, few + 1, 2 * form.n - 1, 2 * form.n}) {
     (sums_rows ? form.k : form.m) = std::min(some, rows);
     most = std::max(most, plan(form, threads).bytes());
   }

@@ -8,10 +8,11 @@ namespace weft::product {
 /// What the cut of a product depends on.
 struct Form {
   std::int64_t m = 0, n = 0, k = 0;
-  bool a_lies = true;     // the first operand is f32 and read as it is: used where it lies
-  bool b_lies = false;    // likewise the second, where it is stored transposed
-  bool may_turn = false;  // the product can be computed as its transpose
-  bool direct = true;     // the result is f32
+  bool a_lies = true;       // the first operand is f32 and read as it is: used where it lies
+  bool b_lies = false;      // likewise the second, where it is stored transposed
+  bool may_turn = false;    // the product can be computed as its transpose
+  bool may_be_few = false;  // and, where its rows are few, the second operand be read where it lies
+  bool direct = true;       // the result is f32
   bool bias = false;
   int slabs = 1;
 };
@@ -21,11 +22,13 @@ struct Form {
 /// used for a whole stretch of rows. Where they are few beside the rows and so copied for
 /// all threads, threads share out the blocks of rows.
 /// A few rows times weights that lie output by output are computed as the transpose: the weights become the
-/// rows, which need no panels, and the few rows the panels.
-/// Only part depends on what bits depend on: k and slabs.
+/// rows, which need no panels, and the few rows the panels. Where they are very few, memory is what a product
+/// waits for: the weights are read where they lie, each once. Only part depends on what bits depend on: k and
+/// slabs.
 struct Plan {
   std::int64_t part = 0;   // of k in one chain of additions
   std::int64_t group = 0;  // of k in one walk over the result, a multiple of part
+  bool few = false;        // threads share out columns; nothing below is said but threads and shared_rows
   bool turned = false;     // everything below is said of the transpose
   bool by_panels = false;
   std::int64_t stretch = 0;  // rows in one walk

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/backend/cpu/product/few.h"
 #include "weft/backend/cpu/product/operands.h"
 #include "weft/backend/cpu/product/share_out.h"
 
@@ -257,6 +258,7 @@ Problem transposed(Problem p) {
 
 void run(const Problem& problem, const Loops& loops, int threads, float* workspace) {
   const Plan cut = plan(problem.form(), threads);
+  if (cut.few) return run_few(problem, loops, cut, workspace);
   Walk(cut.turned ? transposed(problem) : problem, loops, cut, workspace).run();
 }
 

@@ -1,5 +1,6 @@
 // The product's inner loops over pairs of bf16: a word of an operand holds two numbers that follow each other
 // in k, the first in its lower half, and one instruction adds the products of both.
+#include "weft/backend/cpu/product/native/few.h"
 #include "weft/backend/cpu/product/native/tile.h"
 
 namespace weft::product::WEFT_ISA {
@@ -18,6 +19,8 @@ struct Pairs {
 };
 
 void multiply(const Stripe& s) { multiply_as<Pairs>(s); }
+
+void multiply_few(const FewRows& f) { multiply_few_as<Pairs, Whole32>(f); }
 
 /// Two rows that follow each other, and lie half of `row` apart.
 struct TwoRows {
@@ -75,6 +78,6 @@ void sixes(float* to, Matrix a, std::int64_t rows, std::int64_t k) {
 }  // namespace
 
 extern const PairLoops pair_loops;
-const PairLoops pair_loops = {multiply, panel_from_rows, sixes};
+const PairLoops pair_loops = {multiply, multiply_few, panel_from_rows, sixes};
 
 }  // namespace weft::product::WEFT_ISA

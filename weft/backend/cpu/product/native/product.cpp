@@ -1,8 +1,9 @@
 // The product's inner loops over single numbers, and the copies that they read.
 #include <algorithm>
-#include <utility>
 
+#include "weft/backend/cpu/product/native/few.h"
 #include "weft/backend/cpu/product/native/tile.h"
+#include "weft/backend/cpu/product/native/turn.h"
 
 namespace weft::product::WEFT_ISA {
 
@@ -17,6 +18,15 @@ struct Singles {
 };
 
 void multiply(const Stripe& s) { multiply_as<Singles>(s); }
+
+void multiply_few(const FewRows& f) {
+  if (f.b.type == Type::f32)
+    multiply_few_as<Singles, Whole32>(f);
+  else if (f.b.type == Type::bf16)
+    multiply_few_as<Singles, PairsOfBf16>(f);
+  else
+    multiply_few_as<Singles, Codes16>(f);
+}
 
 /// A row of at most 64, zeros beyond.
 [[gnu::always_inline]] inline void copy_64(float* to, In from, std::int64_t columns) {
@@ -34,27 +44,6 @@ void panel_from_rows(float* to, Matrix b, std::int64_t k, std::int64_t columns) 
   for (std::int64_t i = 0; i < k; ++i) {
     ask_for(b, std::min(i + ahead, k - 1), columns);
     copy_64(to + i * panel, part(b, i, 0), columns);
-  }
-}
-
-/// A register's first and second half of lanes, taken in turns from two registers.
-template <int... i>
-[[gnu::always_inline]] inline void weave(Floats& a, Floats& b, std::integer_sequence<int, i...>) {
-  const Floats low = __builtin_shufflevector(a, b, (i / 2 + i % 2 * width)...);
-  b = __builtin_shufflevector(a, b, (width / 2 + i / 2 + i % 2 * width)...);
-  a = low;
-}
-
-/// Rows of a square become its columns: weaving row i with row i + width / 2 once for each bit of the index.
-[[gnu::always_inline]] inline void turn(Floats (&square)[width]) {
-  for (int bits = width; bits > 1; bits /= 2) {
-    Floats next[width];
-    for (int i = 0; i < width / 2; ++i) {
-      next[2 * i] = square[i];
-      next[2 * i + 1] = square[i + width / 2];
-      weave(next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, width>{});
-    }
-    for (int i = 0; i < width; ++i) square[i] = next[i];
   }
 }
 
@@ -183,7 +172,8 @@ void add_bias(float* tile, const float* bias, std::int64_t rows) {
 }  // namespace
 
 extern const Loops loops;
-const Loops loops = {multiply,   panel_from_rows, panel_from_columns, widen,     sixes,    load_tile,
-                     store_tile, load_turned,     store_turned,       fill_rows, add_tile, add_bias};
+const Loops loops = {multiply,  multiply_few, panel_from_rows, panel_from_columns, widen,
+                     sixes,     load_tile,    store_tile,      load_turned,        store_turned,
+                     fill_rows, add_tile,     add_bias};
 
 }  // namespace weft::product::WEFT_ISA
