@@ -1,5 +1,6 @@
 // The threads of a block as fibers: they run one after another, and change places where they meet.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -26,18 +27,23 @@ namespace {
 
 Machine& m = machine();
 
+/// The next thread that may runs on; none: whoever runs the block.
 void suspend() {
   ++m.meter.switches;
   Lane& me = *m.lane;
-  emulated_switch(&me.sp, m.scheduler);
+  m.may_run.erase(me.turn);
+  const unsigned next = m.may_run.after(me.turn);
+  if (next == most_threads) return emulated_switch(&me.sp, m.scheduler);
+  m.lane = &m.lanes[m.turns[next]];
+  emulated_switch(&me.sp, m.lane->sp);
 }
 
 void release_barrier() {
   if (m.has_products) compare_warpgroups();
   m.arrived = 0;
   ++m.barriers;
-  for (unsigned i = 0; i < m.size.x; ++i)
-    if (m.lanes[i].state == Lane::waiting && m.lanes[i].mask == 0) m.lanes[i].state = Lane::ready;
+  for (std::size_t i = 0; i < m.may_run.words.size(); ++i)
+    m.may_run.words[i] |= std::exchange(m.at_barrier.words[i], 0);
 }
 
 [[noreturn]] void run_lane() {
@@ -49,13 +55,12 @@ void release_barrier() {
   }
 }
 
-void start(Lane& lane, unsigned id) {
+void start(Lane& lane, unsigned id, unsigned turn) {
   lane.id = id;
+  lane.turn = std::uint16_t(turn);
   lane.state = Lane::ready;
   lane.warp_barrier = 0;
-  lane.copies.resize(1);
-  lane.copies[0].clear();
-  lane.shown.clear();
+  m.may_run.insert(turn);
   lane.stack = m.stacks + id * stack_bytes;
   // What emulated_switch pops: six registers and where to go; the stack is as after a call.
   auto* top = reinterpret_cast<void**>(lane.stack + stack_bytes - 64);
@@ -86,36 +91,56 @@ std::vector<unsigned> order_of(unsigned count, unsigned salt) {
   return out;
 }
 
-void run_block(const std::vector<unsigned>& turns) {
+void forget_held() {
+  for (unsigned i = 0; i < m.holders; ++i) {
+    m.held[i].copies.resize(1);
+    m.held[i].copies[0].clear();
+    m.held[i].shown.clear();
+  }
+  m.holders = 0;
+}
+
+void run_block() {
   // Who touched it before is told apart by the block.
   std::memset(m.shared.states, alive, (m.shared_size + grain - 1) / grain);
   m.meeting.fill(0);
   if (std::exchange(m.has_products, false)) m.warps.fill({});
+  forget_held();
   m.barriers = 0;
   m.arrived = 0;
+  m.may_run = m.at_barrier = {};
   m.living = m.size.x;
-  for (unsigned i = 0; i < m.size.x; ++i) start(m.lanes[i], i);
+  for (unsigned turn = 0; turn < m.size.x; ++turn) start(m.lanes[m.turns[turn]], m.turns[turn], turn);
   m.meter.threads += m.size.x;
-  while (m.living > 0) {
-    bool moved = false;
-    for (const unsigned i : turns) {
-      if (m.lanes[i].state != Lane::ready) continue;
-      moved = true;
-      m.lane = &m.lanes[i];
-      emulated_switch(&m.scheduler, m.lane->sp);
-    }
-    if (!moved) return say_who_waits();
-  }
+  m.lane = &m.lanes[m.turns[0]];
+  emulated_switch(&m.scheduler, m.lane->sp);
+  if (m.living > 0) return say_who_waits();
   if (m.has_products) look_for_products_under_way();
 }
 
 /// Whether this lane waits where me waits.
 bool meets(const Lane& other, const Lane& me) {
   return other.state == Lane::waiting && other.mask == me.mask && other.place.line == me.place.line &&
-         std::strcmp(other.place.what, me.place.what) == 0;
+         (other.place.what == me.place.what || std::strcmp(other.place.what, me.place.what) == 0);
 }
 
 }  // namespace
+
+unsigned Turns::after(unsigned turn) const {
+  const unsigned first = (turn + 1) / 64 % words.size(), count = unsigned(words.size());
+  const std::uint64_t behind = ~std::uint64_t(0) << (turn + 1) % 64;
+  if (const std::uint64_t here = words[first] & behind) return first * 64 + unsigned(std::countr_zero(here));
+  for (unsigned i = 1; i <= count; ++i) {
+    const unsigned at = (first + i) % count;
+    if (words[at]) return at * 64 + unsigned(std::countr_zero(words[at]));
+  }
+  return most_threads;
+}
+
+Held& now_held() {
+  m.holders = std::max(m.holders, m.lane->id + 1);
+  return m.held[m.lane->id];
+}
 
 Dim thread_index() { return {m.lane->id, 0, 0}; }
 Dim block_index() { return m.index; }
@@ -132,10 +157,13 @@ void barrier(int line) {
   if (m.barrier_line != line)
     report("threads meet at different barriers, of lines " + std::to_string(m.barrier_line) + " and " +
            std::to_string(line));
-  if (++m.arrived == m.living)
-    release_barrier();
-  else
+  if (++m.arrived < m.living) {
+    m.at_barrier.insert(me.turn);
     suspend();
+  } else {
+    release_barrier();
+  }
+  me.state = Lane::ready;
 }
 
 void meet(unsigned mask, Place place, const void* in, void* out, Combine combine) {
@@ -165,8 +193,11 @@ void meet(unsigned mask, Place place, const void* in, void* out, Combine combine
   }
   combine(all);
   meeting &= ~mask;
-  for (unsigned i = 0; i < 32; ++i)
-    if (mask >> i & 1U) warp[i].state = Lane::ready;
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1U)) continue;
+    warp[i].state = Lane::ready;
+    m.may_run.insert(warp[i].turn);
+  }
 }
 
 void order_warp() {
@@ -182,10 +213,10 @@ void run_grid(const Grid& grid, void (*kernel)(const void*), const void* argumen
   m.grid = grid.blocks;
   m.shared_size = grid.shared;
   std::memset(m.shared.states, 0, m.shared.bytes / grain);
-  const std::vector<unsigned> turns = order_of(m.size.x, 0);
+  m.turns = order_of(m.size.x, 0);
   for (const unsigned i : order_of(m.grid.x, 1)) {
     m.index = {i, 0, 0};
-    run_block(turns);
+    run_block();
   }
   m.lane = nullptr;
 }

@@ -13,7 +13,8 @@
 
 namespace emulated {
 
-inline constexpr std::size_t stack_bytes = 64 << 10, most_threads = 1024, grain = 2;
+// Not a multiple of a page or of what caches are divided by: the tops of all stacks would share a few places.
+inline constexpr std::size_t stack_bytes = (64 << 10) + 13 * 64, most_threads = 1024, grain = 2;
 inline constexpr std::size_t device_bytes = std::size_t(1) << 36, gap = 512;
 
 /// Address space that costs nothing before it is touched.
@@ -54,19 +55,30 @@ struct Copy {
   bool wanted;
 };
 
-/// One thread of the device: a fiber.
-struct Lane {
-  unsigned id = 0;
+/// One thread of the device: a fiber. What changes at every meeting is one line of a cache.
+struct alignas(64) Lane {
   void* sp = nullptr;
   std::byte* stack = nullptr;
-  enum { ready, waiting, ended } state = ended;
-  Place place{};  // waited for, where, with whom
-  unsigned mask = 0;
   const void* in = nullptr;
   void* out = nullptr;
-  std::uint16_t warp_barrier = 0;
+  Place place{};  // waited for, where, with whom
+  unsigned id = 0, mask = 0;
+  enum : std::uint16_t { ready, waiting, ended } state = ended;
+  std::uint16_t warp_barrier = 0, turn = 0;  // turn: its place in the order of the block's threads
+};
+/// What few threads have.
+struct Held {
   std::vector<std::vector<Copy>> copies{1};  // by group, the last one is open
   std::vector<std::uint16_t> shown;          // barriers before each time that it showed what it has written
+};
+
+/// A set of threads.
+struct Turns {
+  std::array<std::uint64_t, most_threads / 64> words{};
+  void insert(unsigned turn) { words[turn / 64] |= std::uint64_t(1) << turn % 64; }
+  void erase(unsigned turn) { words[turn / 64] &= ~(std::uint64_t(1) << turn % 64); }
+  /// The first one behind `turn`, or else from the beginning; most_threads where there is none.
+  unsigned after(unsigned turn) const;
 };
 
 struct Machine {
@@ -75,6 +87,7 @@ struct Machine {
   std::map<std::size_t, std::size_t> free_room;  // below device_used: where, and how much
   std::byte* stacks = reserve(stack_bytes * most_threads);
   std::array<Lane, most_threads> lanes;
+  std::array<Held, most_threads> held;
   Lane* lane = nullptr;  // that runs now
   void* scheduler = nullptr;
   void (*kernel)(const void*) = nullptr;
@@ -83,9 +96,12 @@ struct Machine {
   std::uint16_t barriers = 0;
   unsigned arrived = 0, living = 0, order = 0;
   int barrier_line = 0;                               // of those that have arrived
+  std::vector<unsigned> turns;                        // the block's threads, in the order in which they run
+  Turns may_run, at_barrier;                          // by turn
   std::array<unsigned, most_threads / 32> meeting{};  // lanes of each warp that wait for others of it
   std::array<Warp, most_threads / 32> warps;
   bool has_products = false;  // in this block
+  unsigned holders = 0;       // in this block: behind the last one that holds something
   std::vector<std::uint16_t> shown =
       std::vector<std::uint16_t>(shared.bytes / grain);  // how often who wrote it had
   struct Operation {
@@ -106,5 +122,7 @@ struct Machine {
   std::recursive_mutex mutex;
 };
 Machine& machine();
+/// Of the thread that runs.
+Held& now_held();
 
 }  // namespace emulated

@@ -69,7 +69,7 @@ std::string begun(const std::string& what) {
 void look_whether_shown(const std::byte* at) {
   for (std::size_t i = m.shared.grain_of(at); i < m.shared.grain_of(at) + 16 / grain; ++i) {
     const Stamp& written = m.shared.cells[i].written;
-    const Lane& writer = m.lanes[written.thread];
+    const Held& writer = m.held[written.thread];
     const bool mine = written.thread / 32 == m.lane->id / 32;
     const bool shown = writer.shown.size() > m.shown[i] && (mine || writer.shown[m.shown[i]] < m.barriers);
     if (!shown)
@@ -253,7 +253,7 @@ void commit_products(int line) { meet(~0U, {"commit_products", line}, nullptr, n
 void wait_products(int groups_left, int line) {
   meet(~0U, {"wait_products", line}, &groups_left, nullptr, wait_together);
 }
-void show_products() { m.lane->shown.push_back(m.barriers); }
+void show_products() { now_held().shown.push_back(m.barriers); }
 
 void compare_warpgroups() {
   for (unsigned warp = 0; warp < m.size.x / 32; ++warp)

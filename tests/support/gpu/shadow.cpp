@@ -178,7 +178,7 @@ bool check_all(Shadowed& of, const Access& access, std::size_t bytes) {
 void note_unshown(const void* at, std::size_t bytes) {
   const std::size_t first = m.shared.grain_of(at);
   for (std::size_t i = 0; i < (bytes + grain - 1) / grain; ++i)
-    m.shown[first + i] = std::uint16_t(m.lane->shown.size());
+    m.shown[first + i] = std::uint16_t(m.held[m.lane->id].shown.size());
 }
 
 bool of_host(const void* at, bool writes) {
@@ -233,13 +233,13 @@ void copy_async(void* to, const void* from, bool wanted) {
   set_in_flight(to, true);
   std::memset(to, 0xFF, 16);
   if (wanted) touch(from, 16, Touch::read, __builtin_return_address(0));
-  m.lane->copies.back().push_back({to, from, wanted});
+  now_held().copies.back().push_back({to, from, wanted});
 }
 
-void commit_copies() { m.lane->copies.emplace_back(); }
+void commit_copies() { now_held().copies.emplace_back(); }
 
 void wait_copies(int groups_left) {
-  auto& groups = m.lane->copies;
+  auto& groups = now_held().copies;
   while (int(groups.size()) - 1 > groups_left) {
     for (const Copy& copy : groups.front()) {
       set_in_flight(copy.to, false);
