@@ -42,6 +42,7 @@ void release_barrier() {
   if (m.has_products) compare_warpgroups();
   m.arrived = 0;
   ++m.barriers;
+  ++m.moment;
   for (std::size_t i = 0; i < m.may_run.words.size(); ++i)
     m.may_run.words[i] |= std::exchange(m.at_barrier.words[i], 0);
 }
@@ -59,7 +60,7 @@ void start(Lane& lane, unsigned id, unsigned turn) {
   lane.id = id;
   lane.turn = std::uint16_t(turn);
   lane.state = Lane::ready;
-  lane.warp_barrier = 0;
+  lane.warp_barrier = lane.shows = 0;
   m.may_run.insert(turn);
   lane.stack = m.stacks + id * stack_bytes;
   // What emulated_switch pops: six registers and where to go; the stack is as after a call.
@@ -106,6 +107,8 @@ void run_block() {
   m.meeting.fill(0);
   if (std::exchange(m.has_products, false)) m.warps.fill({});
   forget_held();
+  m.block_began = ++m.moment;
+  m.blocks_began.push_back(m.moment);
   m.barriers = 0;
   m.arrived = 0;
   m.may_run = m.at_barrier = {};
@@ -127,7 +130,8 @@ bool meets(const Lane& other, const Lane& me) {
 }  // namespace
 
 unsigned Turns::after(unsigned turn) const {
-  const unsigned first = (turn + 1) / 64 % words.size(), count = unsigned(words.size());
+  constexpr unsigned count = most_threads / 64;
+  const unsigned first = (turn + 1) / 64 % count;
   const std::uint64_t behind = ~std::uint64_t(0) << (turn + 1) % 64;
   if (const std::uint64_t here = words[first] & behind) return first * 64 + unsigned(std::countr_zero(here));
   for (unsigned i = 1; i <= count; ++i) {
@@ -137,15 +141,40 @@ unsigned Turns::after(unsigned turn) const {
   return most_threads;
 }
 
+namespace {
+
+/// False where some lane of the mask waits elsewhere. A function of its own, so that stacks of those who only
+/// wait are short.
+[[gnu::noinline]] bool combined(Lane* warp, unsigned mask, Combine combine) {
+  const Lane& me = *m.lane;
+  Handed all;
+  all.mask = mask;
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1U)) continue;
+    if (!meets(warp[i], me)) return false;
+    all.in[i] = warp[i].in;
+    all.out[i] = warp[i].out;
+  }
+  combine(all);
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1U)) continue;
+    warp[i].state = Lane::ready;
+    m.may_run.insert(warp[i].turn);
+  }
+  return true;
+}
+
+}  // namespace
+
 Held& now_held() {
   m.holders = std::max(m.holders, m.lane->id + 1);
   return m.held[m.lane->id];
 }
 
-Dim thread_index() { return {m.lane->id, 0, 0}; }
-Dim block_index() { return m.index; }
-Dim block_size() { return m.size; }
-Dim grid_size() { return m.grid; }
+unsigned thread_number() { return m.lane->id; }
+unsigned block_number() { return m.index.x; }
+unsigned block_size() { return m.size.x; }
+unsigned grid_size() { return m.grid.x; }
 void* shared_memory() { return m.shared.base; }
 
 void barrier(int line) {
@@ -182,22 +211,8 @@ void meet(unsigned mask, Place place, const void* in, void* out, Combine combine
   unsigned& meeting = m.meeting[first / 32];
   meeting |= 1U << (me.id % 32);
   if ((meeting & mask) != mask) return suspend();
-  Handed all;
-  all.mask = mask;
-  Lane* warp = &m.lanes[first];
-  for (unsigned i = 0; i < 32; ++i) {
-    if (!(mask >> i & 1U)) continue;
-    if (!meets(warp[i], me)) return suspend();
-    all.in[i] = warp[i].in;
-    all.out[i] = warp[i].out;
-  }
-  combine(all);
+  if (!combined(&m.lanes[first], mask, combine)) return suspend();
   meeting &= ~mask;
-  for (unsigned i = 0; i < 32; ++i) {
-    if (!(mask >> i & 1U)) continue;
-    warp[i].state = Lane::ready;
-    m.may_run.insert(warp[i].turn);
-  }
 }
 
 void order_warp() {
@@ -214,11 +229,14 @@ void run_grid(const Grid& grid, void (*kernel)(const void*), const void* argumen
   m.shared_size = grid.shared;
   std::memset(m.shared.states, 0, m.shared.bytes / grain);
   m.turns = order_of(m.size.x, 0);
-  for (const unsigned i : order_of(m.grid.x, 1)) {
+  m.block_turns = order_of(m.grid.x, 1);
+  m.blocks_began.clear();
+  for (const unsigned i : m.block_turns) {
     m.index = {i, 0, 0};
     run_block();
   }
   m.lane = nullptr;
+  m.block_began = ++m.moment;
 }
 
 }  // namespace emulated

@@ -68,7 +68,7 @@ std::string begun(const std::string& what) {
 /// Whether who wrote these bytes has shown them, before a barrier that this warp has passed.
 void look_whether_shown(const std::byte* at) {
   for (std::size_t i = m.shared.grain_of(at); i < m.shared.grain_of(at) + 16 / grain; ++i) {
-    const Stamp& written = m.shared.cells[i].written;
+    const Stamp& written = m.shared.cell(i).written;
     const Held& writer = m.held[written.thread];
     const bool mine = written.thread / 32 == m.lane->id / 32;
     const bool shown = writer.shown.size() > m.shown[i] && (mine || writer.shown[m.shown[i]] < m.barriers);
@@ -84,7 +84,7 @@ void look_at(const Product& p, bool waited_for) {
     const std::byte* at = m.shared.base + byte;
     if (!touch(at, 16, Touch::read)) return;
     if (!waited_for) return look_whether_shown(at);
-    if (m.shared.cells[m.shared.grain_of(at)].written.barrier > p.barrier)
+    if (m.shared.cell(m.shared.grain_of(at)).written.moment > p.asked)
       report(begun(" was under way while its operand was written"));
   };
   if (!p.lie.in_registers) pieces_of_left(p, look);
@@ -198,7 +198,7 @@ void ask_together(const Handed& all) {
   Warp& warp = my_warp();
   m.has_products = true;
   Product p{of(0)->is_bf16, of(0)->adds, of(0)->lie, of(0)->eights, of(0)->left,
-            of(0)->right,   {},          0,          m.barriers};
+            of(0)->right,   {},          0,          m.moment};
   for (int lane = 0; lane < 32; ++lane) {
     if (of(lane)->left != p.left || of(lane)->right != p.right)
       report(begun(" names other matrices than its neighbour's"));
@@ -253,7 +253,10 @@ void commit_products(int line) { meet(~0U, {"commit_products", line}, nullptr, n
 void wait_products(int groups_left, int line) {
   meet(~0U, {"wait_products", line}, &groups_left, nullptr, wait_together);
 }
-void show_products() { now_held().shown.push_back(m.barriers); }
+void show_products() {
+  ++m.lane->shows;
+  now_held().shown.push_back(m.barriers);
+}
 
 void compare_warpgroups() {
   for (unsigned warp = 0; warp < m.size.x / 32; ++warp)
