@@ -65,14 +65,21 @@ std::string begun(const std::string& what) {
   return "a product of thread " + std::to_string(m.lane->id) + what;
 }
 
-/// Whether who wrote these bytes has shown them, before a barrier that this warp has passed.
+/// Whether who wrote a grain has shown it, before a barrier that this warp has passed.
+bool is_shown(const Stamp& written, std::uint16_t had_shown) {
+  const Held& writer = m.held[written.thread];
+  const bool mine = written.thread / 32 == m.lane->id / 32;
+  return writer.shown.size() > had_shown && (mine || writer.shown[had_shown] < m.barriers);
+}
+
 void look_whether_shown(const std::byte* at) {
-  for (std::size_t i = m.shared.grain_of(at); i < m.shared.grain_of(at) + 16 / grain; ++i) {
+  const std::size_t first = m.shared.grain_of(at);
+  const Stamp* before = nullptr;  // most have one past
+  for (std::size_t i = first; i < first + 16 / grain; ++i) {
     const Stamp& written = m.shared.cell(i).written;
-    const Held& writer = m.held[written.thread];
-    const bool mine = written.thread / 32 == m.lane->id / 32;
-    const bool shown = writer.shown.size() > m.shown[i] && (mine || writer.shown[m.shown[i]] < m.barriers);
-    if (!shown)
+    if (before && before->thread == written.thread && m.shown[i] == m.shown[i - 1]) continue;
+    before = &written;
+    if (!is_shown(written, m.shown[i]))
       return report(begun(" reads what thread ") + std::to_string(written.thread) +
                     " has written and not shown to products");
   }

@@ -24,10 +24,11 @@ template <std::size_t bytes>
 [[gnu::always_inline]] inline bool noted_words(Machine& m, Shadowed& of, std::size_t byte, bool reads,
                                                bool is_shared) {
   constexpr std::size_t words = bytes / word;
-  std::array<std::uint8_t, bytes / grain> ordinary;
-  ordinary.fill(alive | filled);
-  if (byte % word != 0 || std::memcmp(of.states + byte / grain, ordinary.data(), ordinary.size()) != 0)
-    return false;
+  if (byte % word != 0) return false;
+  std::uint8_t* const states = of.states + byte / grain;
+  // A write is also what fills memory.
+  for (std::size_t i = 0; i < bytes / grain; ++i)
+    if ((reads ? states[i] : states[i] | filled) != (alive | filled)) return false;
   Cell* const cells = of.cells + byte / word;
   const Stamp mine = now(m, one);
   bool alike = true;
@@ -36,6 +37,7 @@ template <std::size_t bytes>
     if (!plainly_ordered(m, cells[i], mine, reads, is_shared)) return false;
   for (std::size_t i = 0; i < words; ++i)
     m.meter.moved += note(m, cells[i], mine, reads, is_shared) ? word : 0;
+  if (!reads) std::memset(states, alive | filled, bytes / grain);
   return true;
 }
 /// Of half a word that has a cell of its own.

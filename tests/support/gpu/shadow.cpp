@@ -178,6 +178,7 @@ bool touch(const void* at, std::size_t bytes, Touch how, const void* pc) {
     if (std::size_t(static_cast<const std::byte*>(at) - m.lane->stack) < stack_bytes) return true;
   }
   if (m.lane && bytes == 16 && how == Touch::read && noted<Touch::read, 16>(m, at)) return true;
+  if (m.lane && bytes == 16 && how == Touch::write && noted<Touch::write, 16>(m, at)) return true;
   const bool is_shared = m.shared.holds(at);
   if (is_shared || m.device.holds(at)) {
     Shadowed& of = is_shared ? m.shared : m.device;
