@@ -44,7 +44,7 @@ endfunction()
 # (-O1 takes nearly as long, and clang inlines next to nothing then.)
 set(weft_little_run_rooms report launch jobs cli)
 # Tests with long loops of their own: oracles.
-set(weft_hot_tests conformance backend_attention)
+set(weft_hot_tests conformance conformance_gpu backend_attention)
 set(weft_plain "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>")
 function(weft_compile_as_hot name)
   if(WEFT_SANITIZE)

@@ -5,8 +5,8 @@ if(WEFT_TESTS AND NOT WEFT_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND C
   set(gpu ${CMAKE_SOURCE_DIR}/tests/support/gpu)
   set(cuda ${CMAKE_SOURCE_DIR}/weft/backend/cuda)
   add_library(weft_emulated_gpu STATIC
-    ${gpu}/cards.cpp ${gpu}/cublaslt.cpp ${gpu}/device_memory.cpp ${gpu}/fibers.cpp ${gpu}/graphs.cpp ${gpu}/launches.cpp ${gpu}/machine.cpp ${gpu}/nccl.cpp ${gpu}/nvtx.cpp
-    ${gpu}/products.cpp ${gpu}/ptx.cpp ${gpu}/scale_modes.cpp ${gpu}/shadow.cpp ${gpu}/streams.cpp ${gpu}/warp.cpp ${gpu}/watch.cpp)
+    ${gpu}/cards.cpp ${gpu}/copies.cpp ${gpu}/cublaslt.cpp ${gpu}/device_memory.cpp ${gpu}/fibers.cpp ${gpu}/graphs.cpp ${gpu}/launches.cpp ${gpu}/machine.cpp ${gpu}/nccl.cpp ${gpu}/nvtx.cpp
+    ${gpu}/products.cpp ${gpu}/ptx.cpp ${gpu}/rooms.cpp ${gpu}/scale_modes.cpp ${gpu}/shadow.cpp ${gpu}/streams.cpp ${gpu}/warp.cpp ${gpu}/watch.cpp)
   target_include_directories(weft_emulated_gpu PUBLIC ${gpu} ${cuda}/declared)
   target_link_libraries(weft_emulated_gpu PUBLIC weft_base ${CMAKE_DL_LIBS})
   # -O1: nothing is vectorized or merged that a thread of a GPU would do alone.

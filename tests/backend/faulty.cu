@@ -86,6 +86,27 @@ void run(cudaStream_t stream, Mistake wanted, float* out, const float* x, int ro
     run<static_cast<Mistake>(static_cast<int>(planted) + 1)>(stream, wanted, out, x, rows);
 }
 
+template <Then then, bool ordered>
+__global__ void write_halves(float* out, float* x) {
+  auto* const halves = reinterpret_cast<std::uint16_t*>(x);
+  const bool is_first = threadIdx.x == 0, is_other = threadIdx.x == 32;
+  if (is_other) halves[1] = 1;
+  if (is_first) halves[0] = 1;
+  if constexpr (ordered) __syncthreads();
+  if (!is_first) return;
+  if constexpr (then == Then::read_half) out[0] = halves[1];
+  if constexpr (then == Then::read_word) out[0] = x[0];
+  if constexpr (then == Then::write_word) x[0] = 1;
+}
+
+template <bool ordered>
+void write_and(cudaStream_t stream, Then then, float* out, float* x) {
+  constexpr void (*kernels[])(float*, float*) = {
+      write_halves<Then::nothing, ordered>, write_halves<Then::read_half, ordered>,
+      write_halves<Then::read_word, ordered>, write_halves<Then::write_word, ordered>};
+  gpu::launch(stream, {1, 64}, kernels[int(then)], out, x);
+}
+
 }  // namespace
 
 void sums(cudaStream_t stream, Mistake mistake, float* out, const float* x, int rows) {
@@ -99,6 +120,9 @@ void copy(cudaStream_t stream, float* out, const float* x, int count) {
 }
 void hand_round(cudaStream_t stream, bool ordered, float* out, const float* x) {
   gpu::launch(stream, {1, 32, sizeof(Word)}, ordered ? hand_on<true> : hand_on<false>, out, x);
+}
+void share_word(cudaStream_t stream, Then then, bool ordered, float* out, float* x) {
+  ordered ? write_and<true>(stream, then, out, x) : write_and<false>(stream, then, out, x);
 }
 
 }  // namespace weft::testing

@@ -27,5 +27,9 @@ void fill(cudaStream_t, float* x, float value, int count);
 void copy(cudaStream_t, float* out, const float* x, int count);
 /// A warp hands x[0] round: out[i] = 2 x[0] + 1, where lanes have read before one of them writes.
 void hand_round(cudaStream_t, bool ordered, float* out, const float* x);
+/// Two threads of different warps at one word of x: each writes a half of it. Then, with a barrier between or
+/// none, one reads the half that the other has written, or all of it, or writes all of it.
+enum class Then { nothing, read_half, read_word, write_word };
+void share_word(cudaStream_t, Then, bool ordered, float* out, float* x);
 
 }  // namespace weft::testing

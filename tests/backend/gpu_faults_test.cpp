@@ -65,6 +65,22 @@ TEST(GpuFaults, are_found_among_the_lanes_of_a_warp) {
   EXPECT_THAT(found(true), Each(std::string()));
 }
 
+// The emulator remembers whole words for as long as it can.
+TEST(GpuFaults, are_found_in_halves_of_words_and_are_none_beside_them) {
+  const auto found = [](Then then, bool ordered) {
+    return found_by([=] {
+      const Array x(counted(1)), out(1);
+      share_word(nullptr, then, ordered, out.data(), x.data());
+      cudaDeviceSynchronize();
+    });
+  };
+  EXPECT_THAT(found(Then::nothing, false), Each(std::string()));
+  for (const Then then : {Then::read_half, Then::read_word, Then::write_word}) {
+    EXPECT_THAT(found(then, false), Each(HasSubstr("with no barrier between"))) << int(then);
+    EXPECT_THAT(found(then, true), Each(std::string())) << int(then);
+  }
+}
+
 TEST(GpuFaults, are_not_hidden_by_a_pointer_of_the_host) {
   std::vector<float> mine(1024);
   const auto found = found_by([&] {

@@ -42,11 +42,12 @@ std::vector<std::string> take_names();
 
 // ---- the threads of a block
 // -------------------------------------------------------------------------------
-Dim thread_index();
-Dim block_index();
-Dim block_size();
-Dim grid_size();
-void* shared_memory();
+// For as long as a thread lives these are what they are.
+[[gnu::const]] unsigned thread_number();
+[[gnu::const]] unsigned block_number();
+[[gnu::const]] unsigned block_size();
+[[gnu::const]] unsigned grid_size();
+[[gnu::const]] void* shared_memory();
 /// All threads of the block meet; those that have ended are not waited for.
 void barrier(int line);
 /// The lanes of mask meet, and the last one combines what all handed in. Pointers are into the lanes' stacks.

@@ -1,5 +1,6 @@
 // The threads of a block as fibers: they run one after another, and change places where they meet.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -26,18 +27,24 @@ namespace {
 
 Machine& m = machine();
 
+/// The next thread that may runs on; none: whoever runs the block.
 void suspend() {
   ++m.meter.switches;
   Lane& me = *m.lane;
-  emulated_switch(&me.sp, m.scheduler);
+  m.may_run.erase(me.turn);
+  const unsigned next = m.may_run.after(me.turn);
+  if (next == most_threads) return emulated_switch(&me.sp, m.scheduler);
+  m.lane = &m.lanes[m.turns[next]];
+  emulated_switch(&me.sp, m.lane->sp);
 }
 
 void release_barrier() {
   if (m.has_products) compare_warpgroups();
   m.arrived = 0;
   ++m.barriers;
-  for (unsigned i = 0; i < m.size.x; ++i)
-    if (m.lanes[i].state == Lane::waiting && m.lanes[i].mask == 0) m.lanes[i].state = Lane::ready;
+  ++m.moment;
+  for (std::size_t i = 0; i < m.may_run.words.size(); ++i)
+    m.may_run.words[i] |= std::exchange(m.at_barrier.words[i], 0);
 }
 
 [[noreturn]] void run_lane() {
@@ -49,13 +56,12 @@ void release_barrier() {
   }
 }
 
-void start(Lane& lane, unsigned id) {
+void start(Lane& lane, unsigned id, unsigned turn) {
   lane.id = id;
+  lane.turn = std::uint16_t(turn);
   lane.state = Lane::ready;
-  lane.warp_barrier = 0;
-  lane.copies.resize(1);
-  lane.copies[0].clear();
-  lane.shown.clear();
+  lane.warp_barrier = lane.shows = 0;
+  m.may_run.insert(turn);
   lane.stack = m.stacks + id * stack_bytes;
   // What emulated_switch pops: six registers and where to go; the stack is as after a call.
   auto* top = reinterpret_cast<void**>(lane.stack + stack_bytes - 64);
@@ -86,41 +92,89 @@ std::vector<unsigned> order_of(unsigned count, unsigned salt) {
   return out;
 }
 
-void run_block(const std::vector<unsigned>& turns) {
+void forget_held() {
+  for (unsigned i = 0; i < m.holders; ++i) {
+    m.held[i].copies.resize(1);
+    m.held[i].copies[0].clear();
+    m.held[i].shown.clear();
+  }
+  m.holders = 0;
+}
+
+void run_block() {
   // Who touched it before is told apart by the block.
   std::memset(m.shared.states, alive, (m.shared_size + grain - 1) / grain);
   m.meeting.fill(0);
   if (std::exchange(m.has_products, false)) m.warps.fill({});
+  forget_held();
+  m.block_began = ++m.moment;
+  m.blocks_began.push_back(m.moment);
   m.barriers = 0;
   m.arrived = 0;
+  m.may_run = m.at_barrier = {};
   m.living = m.size.x;
-  for (unsigned i = 0; i < m.size.x; ++i) start(m.lanes[i], i);
+  for (unsigned turn = 0; turn < m.size.x; ++turn) start(m.lanes[m.turns[turn]], m.turns[turn], turn);
   m.meter.threads += m.size.x;
-  while (m.living > 0) {
-    bool moved = false;
-    for (const unsigned i : turns) {
-      if (m.lanes[i].state != Lane::ready) continue;
-      moved = true;
-      m.lane = &m.lanes[i];
-      emulated_switch(&m.scheduler, m.lane->sp);
-    }
-    if (!moved) return say_who_waits();
-  }
+  m.lane = &m.lanes[m.turns[0]];
+  emulated_switch(&m.scheduler, m.lane->sp);
+  if (m.living > 0) return say_who_waits();
   if (m.has_products) look_for_products_under_way();
 }
 
 /// Whether this lane waits where me waits.
 bool meets(const Lane& other, const Lane& me) {
   return other.state == Lane::waiting && other.mask == me.mask && other.place.line == me.place.line &&
-         std::strcmp(other.place.what, me.place.what) == 0;
+         (other.place.what == me.place.what || std::strcmp(other.place.what, me.place.what) == 0);
 }
 
 }  // namespace
 
-Dim thread_index() { return {m.lane->id, 0, 0}; }
-Dim block_index() { return m.index; }
-Dim block_size() { return m.size; }
-Dim grid_size() { return m.grid; }
+unsigned Turns::after(unsigned turn) const {
+  constexpr unsigned count = most_threads / 64;
+  const unsigned first = (turn + 1) / 64 % count;
+  const std::uint64_t behind = ~std::uint64_t(0) << (turn + 1) % 64;
+  if (const std::uint64_t here = words[first] & behind) return first * 64 + unsigned(std::countr_zero(here));
+  for (unsigned i = 1; i <= count; ++i) {
+    const unsigned at = (first + i) % count;
+    if (words[at]) return at * 64 + unsigned(std::countr_zero(words[at]));
+  }
+  return most_threads;
+}
+
+namespace {
+
+/// False where some lane of the mask waits elsewhere. A function of its own, so that stacks of those who only
+/// wait are short.
+[[gnu::noinline]] bool combined(Lane* warp, unsigned mask, Combine combine) {
+  const Lane& me = *m.lane;
+  Handed all;
+  all.mask = mask;
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1U)) continue;
+    if (!meets(warp[i], me)) return false;
+    all.in[i] = warp[i].in;
+    all.out[i] = warp[i].out;
+  }
+  combine(all);
+  for (unsigned i = 0; i < 32; ++i) {
+    if (!(mask >> i & 1U)) continue;
+    warp[i].state = Lane::ready;
+    m.may_run.insert(warp[i].turn);
+  }
+  return true;
+}
+
+}  // namespace
+
+Held& now_held() {
+  m.holders = std::max(m.holders, m.lane->id + 1);
+  return m.held[m.lane->id];
+}
+
+unsigned thread_number() { return m.lane->id; }
+unsigned block_number() { return m.index.x; }
+unsigned block_size() { return m.size.x; }
+unsigned grid_size() { return m.grid.x; }
 void* shared_memory() { return m.shared.base; }
 
 void barrier(int line) {
@@ -132,10 +186,13 @@ void barrier(int line) {
   if (m.barrier_line != line)
     report("threads meet at different barriers, of lines " + std::to_string(m.barrier_line) + " and " +
            std::to_string(line));
-  if (++m.arrived == m.living)
-    release_barrier();
-  else
+  if (++m.arrived < m.living) {
+    m.at_barrier.insert(me.turn);
     suspend();
+  } else {
+    release_barrier();
+  }
+  me.state = Lane::ready;
 }
 
 void meet(unsigned mask, Place place, const void* in, void* out, Combine combine) {
@@ -154,19 +211,8 @@ void meet(unsigned mask, Place place, const void* in, void* out, Combine combine
   unsigned& meeting = m.meeting[first / 32];
   meeting |= 1U << (me.id % 32);
   if ((meeting & mask) != mask) return suspend();
-  Handed all;
-  all.mask = mask;
-  Lane* warp = &m.lanes[first];
-  for (unsigned i = 0; i < 32; ++i) {
-    if (!(mask >> i & 1U)) continue;
-    if (!meets(warp[i], me)) return suspend();
-    all.in[i] = warp[i].in;
-    all.out[i] = warp[i].out;
-  }
-  combine(all);
+  if (!combined(&m.lanes[first], mask, combine)) return suspend();
   meeting &= ~mask;
-  for (unsigned i = 0; i < 32; ++i)
-    if (mask >> i & 1U) warp[i].state = Lane::ready;
 }
 
 void order_warp() {
@@ -182,12 +228,15 @@ void run_grid(const Grid& grid, void (*kernel)(const void*), const void* argumen
   m.grid = grid.blocks;
   m.shared_size = grid.shared;
   std::memset(m.shared.states, 0, m.shared.bytes / grain);
-  const std::vector<unsigned> turns = order_of(m.size.x, 0);
-  for (const unsigned i : order_of(m.grid.x, 1)) {
+  m.turns = order_of(m.size.x, 0);
+  m.block_turns = order_of(m.grid.x, 1);
+  m.blocks_began.clear();
+  for (const unsigned i : m.block_turns) {
     m.index = {i, 0, 0};
-    run_block(turns);
+    run_block();
   }
   m.lane = nullptr;
+  m.block_began = ++m.moment;
 }
 
 }  // namespace emulated

@@ -18,14 +18,20 @@
 #include "weft/tensor/f8_rounding.h"
 
 // The words that CUDA adds to C++: here, and in the twin by nvcc itself.
-#define __global__                              // manners: a word of CUDA
-#define __device__                              // manners: a word of CUDA
-#define __forceinline__ inline                  // manners: a word of CUDA
-#define __launch_bounds__(...)                  // manners: a word of CUDA
-#define threadIdx (::emulated::thread_index())  // manners: a word of CUDA
-#define blockIdx (::emulated::block_index())    // manners: a word of CUDA
-#define blockDim (::emulated::block_size())     // manners: a word of CUDA
-#define gridDim (::emulated::grid_size())       // manners: a word of CUDA
+#define __global__                                                     // manners: a word of CUDA
+#define __device__                                                     // manners: a word of CUDA
+#define __forceinline__ inline                                         // manners: a word of CUDA
+#define __launch_bounds__(...)                                         // manners: a word of CUDA
+#define threadIdx (::emulated::Numbered{::emulated::thread_number()})  // manners: a word of CUDA
+#define blockIdx (::emulated::Numbered{::emulated::block_number()})    // manners: a word of CUDA
+#define blockDim (::emulated::Numbered{::emulated::block_size()})      // manners: a word of CUDA
+#define gridDim (::emulated::Numbered{::emulated::grid_size()})        // manners: a word of CUDA
+
+namespace emulated {
+struct Numbered {  // blocks and grids here have one dimension
+  unsigned x;
+};
+}  // namespace emulated
 
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
@@ -58,7 +64,7 @@ void count_votes(const Handed& all);
 void load_matrices(const Handed& all);
 template <class Half>
 void multiply_tiles(const Handed& all);
-inline int lane_of() { return int(thread_index().x) & 31; }  // blocks here have one dimension
+inline int lane_of() { return int(thread_number()) & 31; }  // blocks here have one dimension
 
 template <class T>
 T shuffle(unsigned mask, T value, int from, int line) {

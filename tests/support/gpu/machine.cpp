@@ -2,6 +2,7 @@
 #include "tests/support/gpu/machine.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -88,9 +89,12 @@ std::uint32_t number(std::uint32_t stream, std::uint32_t position) {
 }
 
 void as_operation(const Turn& turn) {
-  machine().operation = turn.number;
-  machine().known_before = turn.number;
-  machine().clock = turn.clock;
+  Machine& m = machine();
+  m.operation = turn.number;
+  m.clock = turn.clock;
+  m.operation_began = m.block_began = ++m.moment;
+  m.history.push_back({m.moment, turn.number});
+  m.known_before.fill({});
 }
 
 Turn turn() { return {machine().operation, machine().clock}; }

@@ -65,14 +65,21 @@ std::string begun(const std::string& what) {
   return "a product of thread " + std::to_string(m.lane->id) + what;
 }
 
-/// Whether who wrote these bytes has shown them, before a barrier that this warp has passed.
+/// Whether who wrote a grain has shown it, before a barrier that this warp has passed.
+bool is_shown(const Stamp& written, std::uint16_t had_shown) {
+  const Held& writer = m.held[written.thread];
+  const bool mine = written.thread / 32 == m.lane->id / 32;
+  return writer.shown.size() > had_shown && (mine || writer.shown[had_shown] < m.barriers);
+}
+
 void look_whether_shown(const std::byte* at) {
-  for (std::size_t i = m.shared.grain_of(at); i < m.shared.grain_of(at) + 16 / grain; ++i) {
-    const Stamp& written = m.shared.cells[i].written;
-    const Lane& writer = m.lanes[written.thread];
-    const bool mine = written.thread / 32 == m.lane->id / 32;
-    const bool shown = writer.shown.size() > m.shown[i] && (mine || writer.shown[m.shown[i]] < m.barriers);
-    if (!shown)
+  const std::size_t first = m.shared.grain_of(at);
+  const Stamp* before = nullptr;  // most have one past
+  for (std::size_t i = first; i < first + 16 / grain; ++i) {
+    const Stamp& written = m.shared.cell(i).written;
+    if (before && before->thread == written.thread && m.shown[i] == m.shown[i - 1]) continue;
+    before = &written;
+    if (!is_shown(written, m.shown[i]))
       return report(begun(" reads what thread ") + std::to_string(written.thread) +
                     " has written and not shown to products");
   }
@@ -84,7 +91,7 @@ void look_at(const Product& p, bool waited_for) {
     const std::byte* at = m.shared.base + byte;
     if (!touch(at, 16, Touch::read)) return;
     if (!waited_for) return look_whether_shown(at);
-    if (m.shared.cells[m.shared.grain_of(at)].written.barrier > p.barrier)
+    if (m.shared.cell(m.shared.grain_of(at)).written.moment > p.asked)
       report(begun(" was under way while its operand was written"));
   };
   if (!p.lie.in_registers) pieces_of_left(p, look);
@@ -198,7 +205,7 @@ void ask_together(const Handed& all) {
   Warp& warp = my_warp();
   m.has_products = true;
   Product p{of(0)->is_bf16, of(0)->adds, of(0)->lie, of(0)->eights, of(0)->left,
-            of(0)->right,   {},          0,          m.barriers};
+            of(0)->right,   {},          0,          m.moment};
   for (int lane = 0; lane < 32; ++lane) {
     if (of(lane)->left != p.left || of(lane)->right != p.right)
       report(begun(" names other matrices than its neighbour's"));
@@ -253,7 +260,10 @@ void commit_products(int line) { meet(~0U, {"commit_products", line}, nullptr, n
 void wait_products(int groups_left, int line) {
   meet(~0U, {"wait_products", line}, &groups_left, nullptr, wait_together);
 }
-void show_products() { m.lane->shown.push_back(m.barriers); }
+void show_products() {
+  ++m.lane->shows;
+  now_held().shown.push_back(m.barriers);
+}
 
 void compare_warpgroups() {
   for (unsigned warp = 0; warp < m.size.x / 32; ++warp)

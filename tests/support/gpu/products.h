@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/support/gpu/shadow.h"
+
 namespace emulated {
 
 /// How operands lie: the left one in registers, or in shared memory as the right one, and there with rows or,
@@ -20,7 +22,7 @@ struct Product {
   std::uint64_t left, right;
   std::array<std::array<std::uint32_t, 4>, 32> halves;  // by lane
   std::size_t sums;                                     // which of the warp's
-  std::uint16_t barrier;
+  Moment asked;
 };
 /// Sums of a warp's lanes that are nobody's business until products are waited for: what they will be.
 struct Sums {

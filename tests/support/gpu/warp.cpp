@@ -67,11 +67,17 @@ void multiply_tiles(const Handed& all) {
       for (int i = 0; i < 2; ++i) b[2 * t + h + 8 * i][g] = half(mine.b[i], h);
     }
   }
-  for (int lane = 0; lane < 32; ++lane)
-    for (int i = 0; i < 4; ++i) {
-      float& d = static_cast<float*>(all.out[lane])[i];
-      for (int k = 0; k < 16; ++k) d += a[lane / 4 + 8 * (i / 2)][k] * b[k][lane % 4 * 2 + i % 2];
-    }
+  float sums[16][8];
+  const auto each_sum = [&](const auto& act) {
+    for (int lane = 0; lane < 32; ++lane)
+      for (int i = 0; i < 4; ++i)
+        act(static_cast<float*>(all.out[lane])[i], sums[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2]);
+  };
+  each_sum([](const float& d, float& sum) { sum = d; });
+  for (int row = 0; row < 16; ++row)
+    for (int k = 0; k < 16; ++k)
+      for (int column = 0; column < 8; ++column) sums[row][column] += a[row][k] * b[k][column];
+  each_sum([](float& d, const float& sum) { d = sum; });
 }
 
 template void multiply_tiles<weft::bf16>(const Handed&);

@@ -2,20 +2,36 @@
 // looked at by the emulator.
 #include <cstring>
 
-#include "tests/support/gpu/machine.h"
+#include "tests/support/gpu/quick.h"
 
 namespace {
 
 using emulated::Touch;
 
+emulated::Machine* const machine = &emulated::machine();
+
 /// Out of a thread of the device only, which has a stack of its own: the host's accesses are nobody's
 /// business, those of a thread beside the one that runs a kernel too, nor is what a thread has for itself.
-inline void watch(const void* at, std::size_t bytes, Touch how, const void* pc) {
-  const emulated::Machine& machine = emulated::machine();
+inline bool is_watched(const void* at) {
   const auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  if (std::size_t(here - machine.stacks) >= emulated::stack_bytes * emulated::most_threads) return;
-  if (std::size_t(static_cast<const std::byte*>(at) - machine.lane->stack) < emulated::stack_bytes) return;
-  emulated::touch(at, bytes, how, pc);
+  // The host's come before there is a machine, too.
+  if (!machine || std::size_t(here - machine->stacks) >= emulated::stack_bytes * emulated::most_threads)
+    return false;
+  return std::size_t(static_cast<const std::byte*>(at) - machine->lane->stack) >= emulated::stack_bytes;
+}
+
+inline void watch(const void* at, std::size_t bytes, Touch how, const void* pc) {
+  if (is_watched(at)) emulated::touch(at, bytes, how, pc);
+}
+
+/// Of 2, 4, 8 or 16 bytes.
+template <Touch how, std::size_t bytes>
+[[gnu::always_inline]] inline void watch_numbers(const void* at, const void* pc) {
+  if (!is_watched(at)) return;
+  if (emulated::noted<how, bytes>(*machine, at))
+    ++machine->meter.accesses;
+  else
+    emulated::touch(at, bytes, how, pc);
 }
 
 }  // namespace
@@ -23,15 +39,15 @@ inline void watch(const void* at, std::size_t bytes, Touch how, const void* pc) 
 extern "C" {
 
 void __tsan_read1(const void* at) { watch(at, 1, Touch::read, __builtin_return_address(0)); }
-void __tsan_read2(const void* at) { watch(at, 2, Touch::read, __builtin_return_address(0)); }
-void __tsan_read4(const void* at) { watch(at, 4, Touch::read, __builtin_return_address(0)); }
-void __tsan_read8(const void* at) { watch(at, 8, Touch::read, __builtin_return_address(0)); }
-void __tsan_read16(const void* at) { watch(at, 16, Touch::read, __builtin_return_address(0)); }
+void __tsan_read2(const void* at) { watch_numbers<Touch::read, 2>(at, __builtin_return_address(0)); }
+void __tsan_read4(const void* at) { watch_numbers<Touch::read, 4>(at, __builtin_return_address(0)); }
+void __tsan_read8(const void* at) { watch_numbers<Touch::read, 8>(at, __builtin_return_address(0)); }
+void __tsan_read16(const void* at) { watch_numbers<Touch::read, 16>(at, __builtin_return_address(0)); }
 void __tsan_write1(const void* at) { watch(at, 1, Touch::write, __builtin_return_address(0)); }
-void __tsan_write2(const void* at) { watch(at, 2, Touch::write, __builtin_return_address(0)); }
-void __tsan_write4(const void* at) { watch(at, 4, Touch::write, __builtin_return_address(0)); }
-void __tsan_write8(const void* at) { watch(at, 8, Touch::write, __builtin_return_address(0)); }
-void __tsan_write16(const void* at) { watch(at, 16, Touch::write, __builtin_return_address(0)); }
+void __tsan_write2(const void* at) { watch_numbers<Touch::write, 2>(at, __builtin_return_address(0)); }
+void __tsan_write4(const void* at) { watch_numbers<Touch::write, 4>(at, __builtin_return_address(0)); }
+void __tsan_write8(const void* at) { watch_numbers<Touch::write, 8>(at, __builtin_return_address(0)); }
+void __tsan_write16(const void* at) { watch_numbers<Touch::write, 16>(at, __builtin_return_address(0)); }
 void __tsan_unaligned_read2(const void* at) { watch(at, 2, Touch::read, __builtin_return_address(0)); }
 void __tsan_unaligned_read4(const void* at) { watch(at, 4, Touch::read, __builtin_return_address(0)); }
 void __tsan_unaligned_read8(const void* at) { watch(at, 8, Touch::read, __builtin_return_address(0)); }
