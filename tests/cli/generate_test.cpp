@@ -199,6 +199,37 @@ TEST(Generate, an_answer_ends_where_generation_config_says_too) {
   EXPECT_EQ(said(Json::array()).err, config + ": is no JSON object\n");
 }
 
+TEST(Generate, what_was_said_is_less_likely_where_generation_config_says_so) {
+  const TemporaryDirectory folder;
+  const Known golden = known();
+  std::filesystem::copy(model, folder / "model");
+  const std::string config = (folder / "model/generation_config.json").string();
+  const std::string prompt = golden.prompt + " " + golden.next;  // what would come next is said already
+  const auto said = [&](const Json& all, const std::vector<std::string>& more = {}) {
+    std::ofstream(config) << all.dump();
+    std::vector<std::string> words{(folder / "model").string(),
+                                   "--tokenizer",
+                                   "null:37",
+                                   "--prompt",
+                                   prompt,
+                                   "--greedy",
+                                   "--no-echo",
+                                   "--tokens",
+                                   "3"};
+    words.insert(words.end(), more.begin(), more.end());
+    return generate(words);
+  };
+  const Told plain = said(Json::object());
+  const Told asked = said(Json::object(), {"--repetition-penalty", "50"});
+  EXPECT_NE(asked.out, plain.out);
+  const Told usual = said({{"repetition_penalty", 50.0}});
+  EXPECT_EQ(usual.out, asked.out);
+  EXPECT_EQ(usual.err, config + ": repetition_penalty 50 is taken; --repetition-penalty 1 leaves it out\n");
+  EXPECT_EQ(said({{"repetition_penalty", 50.0}}, {"--repetition-penalty", "1"}).out, plain.out);
+  EXPECT_EQ(said({{"repetition_penalty", -1}}).err,
+            config + ": 'repetition_penalty': expected a number greater than 0\n");
+}
+
 TEST(Generate, a_conversation_says_what_is_missing) {
   const TemporaryDirectory folder;
   const std::string file = (folder / "said.jsonl").string(), refuses = (folder / "no.jinja").string();

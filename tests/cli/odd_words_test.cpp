@@ -78,6 +78,7 @@ const std::map<std::string, std::string> reasons{
     {"generate --tokens 1000000000000000000", "a text ends where positions do"},
     {"generate --temperature 0", "as --greedy"},
     {"generate --temperature 1000000000000000000", "all tokens are as likely"},
+    {"generate --repetition-penalty 1000000000000000000", "what was said is not said again"},
     {"generate --seed 0", "any number names a text"},
     {"generate --seed 1000000000000000000", "any number names a text"},
     {"job --tail 0", "no line of any log"},

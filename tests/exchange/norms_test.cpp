@@ -232,6 +232,8 @@ TEST(HubGemma3, what_no_family_has_is_named) {
             around + "without embeddings that are multiplied by the root of their width");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.softmax_scale = 0.3; }),
             around + "with scores divided by the root of no whole number");
+  EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.scores.cap = 2; }),
+            "norms around layers as Gemma 3's, with caps of scores, which transformers computes without");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.rotary.window_base.reset(); }),
             around + "with angles that are stretched in all layers");
   EXPECT_EQ(reason("gemma3_text",
@@ -269,6 +271,7 @@ TEST(HubGemma2, has_settings_that_go_without_saying) {
   expect_kept(none, "gemma2");
   expect_kept(model_of("gemma2"), "gemma2");
   expect_kept(model_with("gemma3_text", {{"final_logit_softcapping", 7.0}}), "gemma3_text");
+  EXPECT_EQ(model_with("gemma3_text", {{"attn_logit_softcapping", 7.0}}).scores.cap, 0);
 }
 
 TEST(HubGemma2, what_no_family_has_is_named) {

@@ -39,6 +39,15 @@ TEST(Choose, sharpens_as_the_temperature_falls) {
   EXPECT_EQ(choose_token(logits, {.temperature = 0.1}, 0.99), 1);
 }
 
+TEST(Choose, makes_words_that_were_said_less_likely) {
+  std::array<float, 4> some{-1.F, 2.F, 3.F, 0.5F};
+  const std::array<std::int32_t, 5> said{2, 0, 2, 7, 0};
+  penalize(some, said, 2);
+  EXPECT_EQ(some, (std::array<float, 4>{-2.F, 2.F, 1.5F, 0.5F}));
+  penalize(some, said, 1);
+  EXPECT_EQ(some[0], -2.F);
+}
+
 TEST(Choose, says_which_settings_choose_from_nothing) {
   EXPECT_EQ(refused([] { check({.temperature = -1}); }), "generate: temperature -1 is not 0 or more");
   EXPECT_EQ(refused([] { check({.top_k = -2}); }), "generate: top-k -2 is not 0 or more");

@@ -8,6 +8,7 @@
 #include "weft/comm/threads.h"
 #include "weft/mesh/mesh.h"
 #include "weft/model/gpt/gpt.h"
+#include "weft/ops/elementwise.h"
 #include "weft/optim/weights.h"
 
 using namespace weft;
@@ -108,6 +109,18 @@ TEST(Continue, tells_characters_whole_and_everything_once) {
                                         [&](const std::string& piece) { told.push_back(piece); });
   EXPECT_EQ(all, "a\xC3\xA9z");
   EXPECT_EQ(told, (std::vector<std::string>{"a", "\xC3\xA9", "z"}));
+}
+
+TEST(Continue, says_where_a_model_gives_no_numbers) {
+  Here here;
+  here.model.stage().each_parameter([](Parameter& p) {
+    if (p.name == "final_norm.gain") ops::fill(p.value, NAN);
+  });
+  const Saying tokenizer("abc", 29);
+  EXPECT_EQ(
+      refused([&] { (void)continue_text(here.speaker(tokenizer), {.prompt = "x"}); }),
+      "generate: what the model says of the next word is no number (NaN): its weights hold some that are "
+      "not finite, or are too large for the precision");
 }
 
 TEST(Continue, the_same_seed_draws_the_same_text_and_greedy_needs_none) {

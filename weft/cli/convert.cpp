@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
@@ -133,12 +134,25 @@ std::vector<std::int32_t> fixed_prompt(const ModelConfig& model) {
     out.push_back(std::int32_t((7 * i * i + 3 * i + 1) % model.vocabulary));
   return out;
 }
+/// Where all weights were to be of a type with fewer bits, the source's are rounded to it too: which experts
+/// a token goes to may hang on the last of them.
+Rounding rounding_of(const NamedModel& made, const ConvertOptions& options) {
+  const Dtype dtype = dtype_or(options.dtype, Dtype::f32);
+  if (dtype == Dtype::f32) return {};
+  std::set<std::string, std::less<>> kept;  // f32 in files of Hugging Face whatever the others are
+  const ModelConfig& model = made.settings.model;
+  if (made.hub)
+    for (const Recipe& recipe : exchange::recipes(exchange::type_for(model), model))
+      if (std::ranges::any_of(recipe.parts, &Theirs::always_f32)) kept.insert(recipe.name);
+  return [dtype, kept](const std::string& name) { return kept.contains(name) ? Dtype::f32 : dtype; };
+}
+
 // One model after the other, and of each a layer after the other.
 Compared compare(const NamedModel& source, const NamedModel& made, const ConvertOptions& options) {
   must_read(options.device, source.settings.model);
   const auto device = open_device(options.device, {.threads = options.threads});
   const auto prompt = fixed_prompt(source.settings.model);
-  const auto before = logits_in_parts(source, prompt, *device);
+  const auto before = logits_in_parts(source, prompt, *device, rounding_of(made, options));
   const auto after = logits_in_parts(made, prompt, *device);
   if (before.size() != after.size())
     fail(Kind::internal, "checkpoint convert: the model read gives ", before.size(), " logits, the one made ",
@@ -152,7 +166,8 @@ Compared compare(const NamedModel& source, const NamedModel& made, const Convert
   return out;
 }
 
-// f32 is the same numbers; a half keeps 8 or 11 bits of every weight, and a model adds up what that costs.
+// f32 is the same numbers; a half keeps 8 or 11 bits of every weight, and a model adds up what that costs,
+// where what is rounded is not what the model multiplies by (gains around zero).
 double allowed(Dtype stored, Dtype written) {
   if (written == stored || written == Dtype::f32) return 1e-4;
   return written == Dtype::bf16 ? 0.25 : 0.05;
@@ -195,6 +210,13 @@ void report(const Conversion& job, const Result& result, const Compared& compare
 
 // ---- Hugging Face to weft
 
+/// What a text of the model goes by beside the tokenizer; empty where nothing does.
+std::string generation_json(const Generation& generation) {
+  if (!generation.file.empty()) return read_file(generation.file);
+  if (generation.ends.size() < 2) return "";
+  return nlohmann::ordered_json{{"eos_token_id", generation.ends}}.dump(2) + "\n";
+}
+
 Result to_weft(const Conversion& job, const NamedModel& source) {
   const exchange::HubWeights weights(source.path, *source.hub);
   for (const std::string& notice : weights.notices()) std::cerr << spelled(notice) << '\n';
@@ -202,12 +224,16 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
   out.made = checkpoint::step_directory(job.to, 0);
   if (!checkpoint::step_directories(job.to).empty())
     fail(Kind::usage, job.to.string(), ": holds checkpoints already; name another directory");
+  if (exchange::is_hub_directory(job.to))
+    fail(Kind::usage, job.to.string(), ": holds a Hugging Face model; name another directory");
   RunFacts facts;
   facts.configuration.model = source.settings.model;
   facts.run.optimizer = false;
   const fs::path tokenizer = job.options.tokenizer.empty() ? job.from : fs::path(job.options.tokenizer);
   if (!job.options.tokenizer.empty() || !tokenizer_in(tokenizer).type.empty()) {
     out.tokenizer = exchange::copy_tokenizer(tokenizer, job.to / "tokenizer");
+    if (const std::string generation = generation_json(source.generation); !generation.empty())
+      write_atomically(job.to / "tokenizer" / exchange::generation_file, std::string_view(generation));
     TokenizerConfig& named = facts.configuration.data.tokenizer;
     named = tokenizer_in(fs::absolute(job.to / "tokenizer"));
     facts.tokenizer =
@@ -242,6 +268,10 @@ exchange::HubTokens tokens_of(const fs::path& directory, const NamedModel& sourc
     out.end = tokenizer->special("eos");
     out.start = decoder_start(*tokenizer);
   }
+  if (source.generation.file.empty()) return out;
+  out.ends = source.generation.ends;
+  if (out.ends.size() == 1) out.end = out.ends.front();
+  out.generation = generation_json(source.generation);
   return out;
 }
 
@@ -280,6 +310,8 @@ Result to_hub(const Conversion& job, const NamedModel& source) {
   out.made = job.to;
   out.stored = stored_in(weights.step(), all.front());
   out.dtype = dtype_or(job.options.dtype, out.stored);
+  if (!checkpoint::step_directories(job.to).empty())
+    fail(Kind::usage, job.to.string(), ": holds checkpoints; name another directory");
   exchange::must_be_free(job.to);
   out.tokenizer = job.options.tokenizer.empty() ? copy_own_tokenizer(source, job.to)
                                                 : exchange::copy_tokenizer(job.options.tokenizer, job.to);

@@ -25,7 +25,7 @@ namespace {
 struct GenerateOptions {
   std::string prompt, prompt_file;
   std::int64_t tokens = 64;
-  double temperature = 1, top_p = 0;
+  double temperature = 1, top_p = 0, repetition_penalty = 0;
   bool greedy = false;
   std::int64_t top_k = 0;
   std::uint64_t seed = 1234;
@@ -53,6 +53,10 @@ void describe(Visitor& v, GenerateOptions& o) {
     legal::count);
   v("top_p", o.top_p, "draws among the fewest tokens that have this probability together (0: all)",
     legal::fraction);
+  v("repetition_penalty", o.repetition_penalty,
+    "words that the text has already are the less likely the larger this is (0: as the model's "
+    "generation_config.json says; 1: as likely)",
+    legal::not_negative);
   v("seed", o.seed, "the same seed draws the same text");
   v("tokenizer", o.tokenizer,
     "instead of the model's own: gpt2:vocab.json,merges.txt, hf:FILE, tiktoken:FILE, spm:FILE, byte, "
@@ -103,7 +107,7 @@ GenerateCommand asked(Args args) {
   GenerateOptions& o = out.options;
   if (o.greedy && fields.at("temperature").origin() != Origin::built_in && o.temperature != 0)
     fail(Kind::usage, "generate: --greedy and --temperature ", o.temperature, " contradict each other");
-  for (const char* name : {"tokens", "greedy", "temperature", "top_p", "seed"})
+  for (const char* name : {"tokens", "greedy", "temperature", "top_p", "repetition_penalty", "seed"})
     if (const Field& field = fields.at(name); field.origin() != Origin::built_in)
       out.drawing.push_back(flag_of(field));
   if (o.greedy) o.temperature = 0;
@@ -160,7 +164,8 @@ std::vector<std::string> prompts_of(const GenerateOptions& o, const NamedModel& 
     return out;
   }
   each_line(o.chat_file, [&](const LinePlace& place, std::string_view line) {
-    add(conversation_in(line, place, o.conversation));
+    const Conversation said = conversation_in(line, place, o.conversation);
+    located(place, [&] { add(said); });
   });
   if (out.empty()) fail(Kind::usage, "generate: ", o.chat_file, " holds no conversation");
   return out;
@@ -184,11 +189,25 @@ void echo(const Task& task, const char* behind) {
 Wish wish_of(const Task& task, const Choice& choice) {
   const GenerateOptions& o = task.options;
   Wish wish{.prompt = task.prompt, .tokens = o.tokens, .choice = choice, .seed = o.seed, .ends = {}};
+  wish.ends = task.named.generation.ends;
   if (!task.named.hub) return wish;
-  wish.ends = task.named.hub->ends;
   wish.start = task.named.hub->start;
   if (task.speaker.model.config.decoder_layers > 0 && !wish.ends.empty()) wish.closes = wish.ends.front();
   return wish;
+}
+
+Choice choice_of(const GenerateOptions& o, const Generation& model) {
+  Choice out{.temperature = o.temperature,
+             .top_k = o.top_k,
+             .top_p = o.top_p,
+             .repetition_penalty = o.repetition_penalty > 0 ? o.repetition_penalty : 1};
+  if (o.repetition_penalty == 0 && model.repetition_penalty) {
+    out.repetition_penalty = *model.repetition_penalty;
+    std::cerr << model.file.string() << ": repetition_penalty " << out.repetition_penalty
+              << " is taken; --repetition-penalty 1 leaves it out\n";
+  }
+  check(out);
+  return out;
 }
 
 void say(const Task& task, const Choice& choice) {
@@ -249,10 +268,9 @@ std::int64_t tokens_of(const std::vector<std::string>& prompts, const Tokenizer&
 int run_generate(Args args) {
   const GenerateCommand what = asked(args);
   const GenerateOptions& o = what.options;
-  const Choice choice{.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p};
-  check(choice);
   NamedModel named = find_model(what.directory);
   for (const std::string& notice : named.notices) std::cerr << spelled(notice) << '\n';
+  const Choice choice = choice_of(o, named.generation);
   const std::string& family = named.settings.model.kind;
   const bool guesses = kind_named(family).speech == Speech::guesses;
   if (guesses && !what.drawing.empty())

@@ -10,6 +10,7 @@
 #include "weft/checkpoint/step.h"
 #include "weft/exchange/hub_weights.h"
 #include "weft/model/kinds.h"
+#include "weft/ops/elementwise.h"
 #include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume_hub.h"
 #include "weft/train/resume_weights.h"
@@ -20,25 +21,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What generation_config.json ends a text with beside config.json: chat models often end an answer so.
-void add_ends(const fs::path& file, std::vector<std::int32_t>& ends) {
-  if (!fs::exists(file)) return;
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
-  if (!json.is_object()) fail(Kind::data, file.string(), ": is no JSON object");
-  const auto at = json.find("eos_token_id");
-  if (at == json.end() || at->is_null()) return;
-  for (const auto& id : at->is_array() ? *at : nlohmann::json::array({*at})) {
+void add_ends(const nlohmann::json& given, const fs::path& file, std::vector<std::int32_t>& ends) {
+  for (const auto& id : given.is_array() ? given : nlohmann::json::array({given})) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > INT32_MAX)
       fail(Kind::data, file.string(), ": 'eos_token_id': expected an id or a list of ids");
     if (std::ranges::find(ends, id.get<std::int32_t>()) == ends.end()) ends.push_back(id.get<std::int32_t>());
   }
 }
 
+Generation generation_in(const fs::path& folder, std::vector<std::int32_t> ends = {}) {
+  Generation out{
+      .ends = std::move(ends), .repetition_penalty = {}, .file = folder / exchange::generation_file};
+  if (!fs::is_regular_file(out.file)) {
+    out.file.clear();
+    return out;
+  }
+  const auto json = nlohmann::json::parse(read_file(out.file), nullptr, false);
+  if (!json.is_object()) fail(Kind::data, out.file.string(), ": is no JSON object");
+  const auto given = [&](const char* key) {
+    const auto at = json.find(key);
+    return at == json.end() ? nlohmann::json() : *at;
+  };
+  if (const auto ends_given = given("eos_token_id"); !ends_given.is_null())
+    add_ends(ends_given, out.file, out.ends);
+  const auto penalty = given("repetition_penalty");
+  if (penalty.is_null() || penalty == 1) return out;
+  if (!penalty.is_number() || !(penalty.get<double>() > 0))
+    fail(Kind::data, out.file.string(), ": 'repetition_penalty': expected a number greater than 0");
+  out.repetition_penalty = penalty.get<double>();
+  return out;
+}
+
+/// A step keeps that of the model which its run began with, beside the tokenizer.
+Generation generation_of_step(const fs::path& step, const TokenizerConfig& tokenizer) {
+  Generation kept = generation_in(step / "tokenizer");
+  return kept.file.empty() ? generation_in(fs::path(tokenizer.model).parent_path()) : kept;
+}
+
 NamedModel found_hub(const fs::path& directory) {
   NamedModel out{.path = directory, .hub = exchange::read_hub_config(directory)};
   out.settings.model = out.hub->model;
   out.settings.data.tokenizer = tokenizer_in(directory);
-  add_ends(directory / "generation_config.json", out.hub->ends);
+  out.generation = generation_in(directory, out.hub->ends);
   out.notices = out.hub->notices;
   return out;
 }
@@ -51,6 +75,7 @@ NamedModel found_step(const fs::path& directory) {
   complete(out.settings.model);
   for (std::string& sentence : take_kept_tokenizer(out.path, out.settings.data.tokenizer))
     out.notices.push_back(std::move(sentence));
+  out.generation = generation_of_step(out.path, out.settings.data.tokenizer);
   return out;
 }
 
@@ -110,7 +135,7 @@ ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& devic
 }
 
 std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std::int32_t> text,
-                                   Device& device) {
+                                   Device& device, const Rounding& rounding) {
   ModelConfig config = to_read(named.settings.model, Precision::f32);
   read_no_longer(config, std::ssize(text));
   SoloCommunicator solo;
@@ -121,6 +146,9 @@ std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std:
     Weights weights([&](const VisitParameter& visit) { stage.each_parameter(visit); }, device, Dtype::f32,
                     Weights::For::reading);
     source.fill(weights, solo);
+    if (rounding)
+      stage.each_parameter(
+          [&](Parameter& p) { p.value = ops::cast(ops::cast(p.value, rounding(p.name)), Dtype::f32); });
     use(stage);
   };
   return logits_of(ModelInParts{config, {solo}, device, with}, text, std::ssize(text));

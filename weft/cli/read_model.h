@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,11 +17,19 @@
 
 namespace weft::cli {
 
+/// What a generation_config.json says beside config.json.
+struct Generation {
+  std::vector<std::int32_t> ends;  // "eos_token_id" of both: chat models often end an answer so
+  std::optional<double> repetition_penalty;
+  std::filesystem::path file;  // empty: there is none
+};
+
 struct NamedModel {
   std::filesystem::path path;              // a step's directory, or Hugging Face's
   std::optional<exchange::HubConfig> hub;  // none: a step of weft
   TrainConfig settings;                    // model and tokenizer
-  std::vector<std::string> notices;        // to be said once
+  Generation generation = {};
+  std::vector<std::string> notices = {};  // to be said once
 };
 /// Fails with Kind::usage where there is no such directory, with Kind::data where it holds no model.
 NamedModel find_model(const std::filesystem::path& directory);
@@ -45,9 +54,12 @@ class ReadModel {
   std::unique_ptr<Weights> weights_;
 };
 
+/// The type that a weight's numbers are rounded to before they are multiplied.
+using Rounding = std::function<Dtype(const std::string& parameter)>;
+
 /// The logits of every place of a text in f32. Embedding, layers and head are in memory one after the other,
 /// so this needs room for the largest of them, however large the model is.
 std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std::int32_t> text,
-                                   Device& device);
+                                   Device& device, const Rounding& rounding = {});
 
 }  // namespace weft::cli

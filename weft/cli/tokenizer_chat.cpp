@@ -59,8 +59,9 @@ int chat_tokenizer(Args args) {
   for (const std::string& file : files) {
     each_line(file, [&](const LinePlace& place, std::string_view line) {
       const Conversation said = conversation_in(line, place, o.chat);
-      const ChatText written =
-          chat.write(said.messages, {.answer_next = o.answer_next, .variables = &said.variables});
+      const ChatText written = located(place, [&] {
+        return chat.write(said.messages, {.answer_next = o.answer_next, .variables = &said.variables});
+      });
       out.raw(o.jsonl ? line_of(written, tokenizer.get()).dump() : written.text);
       out.raw("\n");
     });

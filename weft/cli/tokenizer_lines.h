@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/cli/verb.h"
 #include "weft/text/tokenizer.h"
 
@@ -19,6 +20,16 @@ struct LinePlace {
   std::string file;
   std::int64_t line = 0;
 };
+
+/// Fails with what f() fails with, and says where.
+template <class F>
+auto located(const LinePlace& place, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    fail(e.kind(), place.file, ": line ", place.line, ": ", e.what());
+  }
+}
 
 /// Calls `each` with every line that is not empty; "-" is standard input. A file that is gzip or zstd is
 /// unpacked, whatever its name.

@@ -36,9 +36,13 @@ TextName text_name(const HubConfig& config);
 /// Whether a directory is Hugging Face's: it has a config.json and no step of a weft checkpoint.
 bool is_hub_directory(const std::filesystem::path& directory);
 
+inline constexpr const char* generation_file = "generation_config.json";
+
 /// What else config.json says, for programs that read it.
 struct HubTokens {
   std::optional<std::int32_t> begin, end, pad, start = {};
+  std::vector<std::int32_t> ends = {};  // where several end a text
+  std::string generation = {};          // generation_config.json of the model before; empty: it had none
 };
 
 /// The type that has all of a model's features. Fails with Kind::usage, saying which one none has.

@@ -19,7 +19,7 @@ void add_tokens(ordered_json& out, const HubTokens& tokens) {
     return token ? ordered_json(*token) : ordered_json();
   };
   out["bos_token_id"] = id(tokens.begin);
-  out["eos_token_id"] = id(tokens.end);
+  out["eos_token_id"] = tokens.ends.size() > 1 ? ordered_json(tokens.ends) : id(tokens.end);
   if (tokens.pad) out["pad_token_id"] = id(tokens.pad);
   if (tokens.start) out["decoder_start_token_id"] = id(tokens.start);
 }
@@ -47,7 +47,8 @@ std::string hub_config_json(const ModelConfig& m, Dtype dtype, const HubTokens& 
 }
 
 std::string generation_config_json(const HubTokens& tokens) {
-  ordered_json out;
+  ordered_json out = ordered_json::object();
+  if (!tokens.generation.empty()) out = ordered_json::parse(tokens.generation);
   add_tokens(out, tokens);
   return out.dump(2) + "\n";
 }

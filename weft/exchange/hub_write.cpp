@@ -177,11 +177,24 @@ Written write_hub(const fs::path& directory, const ModelConfig& model, const Rea
     const nlohmann::ordered_json index{{"metadata", {{"total_size", out.bytes}}}, {"weight_map", map}};
     write_atomically(directory / "model.safetensors.index.json", std::string_view(index.dump(2) + "\n"));
   }
-  write_atomically(directory / "generation_config.json",
-                   std::string_view(generation_config_json(how.tokens)));
+  write_atomically(directory / generation_file, std::string_view(generation_config_json(how.tokens)));
   write_atomically(directory / "config.json", std::string_view(config));
   return out;
 }
+
+namespace {
+
+/// In a folder of its own, or as a checkpoint keeps it.
+void copy_tool_template(const fs::path& from, const fs::path& directory) {
+  const fs::path apart = fs::path("additional_chat_templates") / "tool_use.jinja";
+  for (const fs::path& file : {from / apart, from / apart.filename()}) {
+    if (!fs::is_regular_file(file)) continue;
+    make_directories((directory / apart).parent_path());
+    return write_atomically(directory / apart, std::string_view(read_file(file)));
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& directory) {
   std::vector<fs::path> files;
@@ -191,6 +204,7 @@ std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& di
           "chat_template.jinja", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "vocab.txt"})
       if (fs::is_regular_file(from / name)) files.push_back(from / name);
     if (files.empty()) fail(Kind::usage, from.string(), ": holds no file of a tokenizer");
+    copy_tool_template(from, directory);
   } else {
     files.push_back(from);
   }

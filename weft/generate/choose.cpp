@@ -29,6 +29,21 @@ void check(const Choice& choice) {
   if (choice.top_k < 0) fail(Kind::usage, "generate: top-k ", choice.top_k, " is not 0 or more");
   if (!(choice.top_p >= 0 && choice.top_p <= 1))
     fail(Kind::usage, "generate: top-p ", choice.top_p, " is not between 0 and 1");
+  if (!(choice.repetition_penalty > 0) || std::isinf(choice.repetition_penalty))
+    fail(Kind::usage, "generate: repetition penalty ", choice.repetition_penalty, " is not greater than 0");
+}
+
+void penalize(std::span<float> logits, std::span<const std::int32_t> said, double penalty) {
+  if (penalty == 1) return;
+  std::vector<std::int32_t> words(said.begin(), said.end());
+  std::ranges::sort(words);
+  words.erase(std::ranges::unique(words).begin(), words.end());
+  const auto factor = float(penalty);
+  for (const std::int32_t word : words) {
+    if (std::size_t(word) >= logits.size()) continue;
+    float& logit = logits[std::size_t(word)];
+    logit = logit > 0 ? logit / factor : logit * factor;
+  }
 }
 
 std::int32_t choose_token(std::span<const float> logits, const Choice& choice, double uniform) {

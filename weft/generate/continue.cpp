@@ -2,6 +2,7 @@
 #include "weft/generate/continue.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -74,6 +75,13 @@ std::vector<std::int32_t> ends_of(const Speaker& speaker, const Wish& wish) {
   return ends;
 }
 
+void must_be_numbers(std::span<const float> logits) {
+  if (std::ranges::none_of(logits, [](float x) { return std::isnan(x); })) return;
+  fail(Kind::data,
+       "generate: what the model says of the next word is no number (NaN): its weights hold some ",
+       "that are not finite, or are too large for the precision");
+}
+
 }  // namespace
 
 void check_known(std::span<const std::int32_t> ids, const ModelConfig& config) {
@@ -102,10 +110,12 @@ std::string continue_text(const Speaker& speaker, const Wish& wish,
   for (std::int64_t i = 0; i < wish.tokens; ++i) {
     const std::size_t from = ids.size() > window ? ids.size() - window : 0;
     if (from > 0 && !source.empty()) break;
-    const auto logits = reader.logits(std::span(ids).subspan(from), 1, source);
+    auto logits = reader.logits(std::span(ids).subspan(from), 1, source);
     // A model may have rows for ids that its tokenizer does not know.
-    const std::int32_t token =
-        choose_token(std::span(logits).first(words), wish.choice, draw.uniform(std::uint64_t(i)));
+    const std::span known = std::span(logits).first(words);
+    must_be_numbers(known);
+    penalize(known, ids, wish.choice.repetition_penalty);
+    const std::int32_t token = choose_token(known, wish.choice, draw.uniform(std::uint64_t(i)));
     if (std::ranges::find(ends, token) != ends.end()) break;
     ids.push_back(token);
     if (tell) teller.say(text());

@@ -72,7 +72,8 @@ std::map<std::string, std::string> chat_tokens_of(const fs::path& tokenizer) {
 std::optional<ChatTemplate> chat_template_of(const fs::path& tokenizer) {
   const fs::path folder = folder_of(tokenizer), config = folder / "tokenizer_config.json",
                  file = folder / "chat_template.jinja",
-                 tools = folder / "additional_chat_templates" / "tool_use.jinja";
+                 apart = folder / "additional_chat_templates" / "tool_use.jinja",
+                 tools = fs::exists(apart) ? apart : folder / "tool_use.jinja";  // as a checkpoint keeps it
   ChatSource source;
   if (fs::exists(file)) {
     source.name = file.string();

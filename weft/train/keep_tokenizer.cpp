@@ -13,7 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* folder = "tokenizer";
-constexpr std::array beside_json{"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"};
+constexpr std::array beside_json{"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+                                 "additional_chat_templates/tool_use.jinja"};
 
 // Two files of one name from two directories stay two.
 std::string name_among(const std::vector<std::string>& taken, const fs::path& file) {
@@ -45,6 +46,7 @@ std::vector<checkpoint::Attached> keep_tokenizer(RunTokenizer& fact) {
   std::vector<fs::path> files(fact.files.begin(), fact.files.end());
   if (files.size() == 1 && files.front().extension() == ".json" && fact.type != "TikTokenizer")
     for (const char* name : beside_json) files.push_back(files.front().parent_path() / name);
+  if (!files.empty()) files.push_back(files.front().parent_path() / "generation_config.json");
   std::vector<checkpoint::Attached> out;
   fact.copies.clear();
   for (const fs::path& file : files) {

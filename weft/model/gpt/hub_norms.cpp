@@ -61,6 +61,8 @@ std::string_view no_later_gemma(const ModelConfig& m, GptType type) {
            "width";
   if (score_divisor(m) == 0)
     return "norms around layers as Gemma's, with scores divided by the root of no whole number";
+  if (type == GptType::gemma3_text && m.scores.cap > 0)
+    return "norms around layers as Gemma 3's, with caps of scores, which transformers computes without";
   if (type == GptType::gemma2 && m.rotary.window_base)
     return "norms around layers as Gemma 2's, with angles of their own in some layers";
   if (type == GptType::gemma3_text && has_window(m) && !m.rotary.window_base &&
@@ -158,7 +160,7 @@ void write_hub_norms(ordered_json& out, const ModelConfig& m, GptType type) {
     const auto cap = [](double of) { return of > 0 ? ordered_json(of) : ordered_json(); };
     out["query_pre_attn_scalar"] = score_divisor(m);
     out["final_logit_softcapping"] = cap(m.output_cap);
-    out["attn_logit_softcapping"] = cap(m.scores.cap);
+    if (type == GptType::gemma2) out["attn_logit_softcapping"] = cap(m.scores.cap);
   }
   if (type == GptType::gemma3_text)
     out["rope_local_base_freq"] = m.rotary.window_base.value_or(m.rotary.base);

@@ -124,7 +124,9 @@ void read_gemma(ModelConfig& m, GptType type, HubSettings& s) {
   s.must_be("use_bidirectional_attention", false);
   if (!is_later_gemma(type)) return;
   (void)s.find("cache_implementation");
-  m.scores.cap = cap_of(s, "attn_logit_softcapping", type == GptType::gemma2 ? 50 : 0);
+  // Of Gemma 3 transformers computes without, whatever is said.
+  const double cap = cap_of(s, "attn_logit_softcapping", 50);
+  if (type == GptType::gemma2) m.scores.cap = cap;
   m.output_cap = cap_of(s, "final_logit_softcapping", type == GptType::gemma2 ? 30 : 0);
   const std::int64_t scalar = s.size_or("query_pre_attn_scalar", 256);
   if (scalar != m.channels) m.softmax_scale = 1 / std::sqrt(double(scalar));
