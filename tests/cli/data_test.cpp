@@ -134,10 +134,19 @@ TEST(DataVerb, says_what_it_does_not_know) {
   EXPECT_THAT(told({"data", "sample", "--count", "0"}).err, HasSubstr("data: --count 0 is not at least 1"));
   EXPECT_THAT(told({"data", "sample", "--index", "1", "--count", "1000000000000000000"}).err,
               HasSubstr("data: --index 1 and --count 1000000000000000000: there are "));
+  EXPECT_THAT(told({"data", "sample", "--step", "11"}).err,
+              HasSubstr("data: --step 11: the run has 10 steps"));
   EXPECT_THAT(told({"data", "sample", "bart"}).err,
               HasSubstr("model: no family is called bart, weft has gpt, bert"));
   EXPECT_THAT(told({"data", "sample", "--index", "99999999"}).err,
               HasSubstr("mock data: sample 99999999 asked for, there are "));
+}
+
+TEST(DataVerb, finds_the_family_behind_a_word_of_its_own) {
+  const std::string plain = told({"data", "sample", "gpt", "--json", "--index", "0"}).out;
+  EXPECT_NE(plain, "");
+  EXPECT_EQ(told({"data", "sample", "--json", "--index", "0", "gpt"}).out, plain);
+  EXPECT_EQ(told({"data", "sample", "--index", "0", "--json", "gpt"}).out, plain);
 }
 
 TEST(DataVerb, asks_the_checkpoint_for_settings_and_seed_as_the_run_does) {
@@ -212,6 +221,13 @@ TEST(DataVerb, packs_conversations) {
             "3 conversations in 3 lines, which 100% fill samples of 16 tokens; 3 are longer than a sample\n");
 }
 
+// Two of three parts of one line are empty.
+TEST(DataVerb, asks_nothing_of_splits_that_nobody_looks_at) {
+  const ChatTokenizer files;
+  const Told t = asked_of("why", files, small_talk_line, " --index 0 --eval-iters 10 --split 98,1,1");
+  EXPECT_EQ(t.status, 0) << t.err;
+}
+
 TEST(DataVerb, says_what_it_cannot_pack) {
   const ChatTokenizer files;
   EXPECT_EQ(asked_of("pack", files, small_talk_line).err, "data: pack needs --to: a file for the lines\n");
@@ -222,6 +238,8 @@ TEST(DataVerb, says_what_it_cannot_pack) {
   EXPECT_EQ(asked_of("pack", files, small_talk_line, remembering).err,
             "data: pack: layers that remember go from one conversation to the next, so each needs a line of "
             "its own\n");
+  EXPECT_EQ(asked_of("pack", files, small_talk_line, " --to nowhere --of valid").err,
+            "data: pack takes all lines of a file: leave --of out, and give the files of that split\n");
   EXPECT_EQ(asked_of("difficulty", files, small_talk_line, " --to nowhere").err,
             "data: difficulty: conversations are read in their own order: leave --sft out\n");
   const std::string path = files.file("talk.jsonl", small_talk_line);

@@ -15,6 +15,8 @@ using support::ChatTokenizer;
 using support::line_of_messages;
 using support::messages_of;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace {
 
@@ -175,7 +177,35 @@ TEST(Conversations, without_an_answer_that_fits_are_steps_of_no_loss) {
   TrainConfig c = talking(files, line_of_messages({"user", std::string(100, 'q'), "assistant", "a"}));
   c.model.sequence = 16;
   c.length.iterations = 2;
-  EXPECT_THAT(losses_of(c), ElementsAre(0, 0));
+  const Told run = train(completed(c));
+  EXPECT_THAT(run.losses, ElementsAre(0, 0));
+  const std::string said = "step 1: no token of the batch counts, so its loss is told as 0";
+  EXPECT_THAT(run.said, HasSubstr(said));
+  EXPECT_THAT(run.said, Not(HasSubstr("step 2: ")));
+}
+
+TEST(Conversations, of_which_none_is_learned_have_no_loss_to_evaluate) {
+  const ChatTokenizer files;
+  TrainConfig c = talking(files, line_of_messages(short_talk) +
+                                     line_of_messages({"user", std::string(100, 'q'), "assistant", "a"}));
+  c.model.sequence = 64;
+  c.data.split = "1,1,0";
+  c.eval = {.interval = 3, .iterations = 1};
+  const Told run = train(completed(c));
+  EXPECT_TRUE(std::isnan(run.validations.at(0)));
+  EXPECT_THAT(run.said, HasSubstr("validation at iteration 3: no token counts, so there is no loss"));
+}
+
+TEST(Conversations, teach_how_another_one_begins_only_as_megatron_has_it) {
+  const ChatTokenizer files;
+  TrainConfig c = talking(files, packed(short_talk, long_talk));
+  c.data.chat.format = "default";
+  const auto counted = [&](LearnedWords learned) {
+    c.data.chat.learned = learned;
+    const data::Sample sample = open_run_data(completed(c)).sets[Split::train]->get(0);
+    return std::ranges::count(sample[Field::loss_mask], 1);
+  };
+  EXPECT_EQ(counted(LearnedWords::all), counted(LearnedWords::by_format) - 1);
 }
 
 TEST(Conversations, end_tokens_that_pad_are_learned_with_answers_and_not_with_all) {

@@ -175,7 +175,7 @@ TEST(ExpertRuns, refuse_layouts_that_experts_do_not_fit) {
   EXPECT_EQ(said([](TrainConfig& c) { c.model.experts.ffn_hidden = 15; }, {.tp = 2, .dp = 1}),
             "an expert's width 15 cannot be shared by {parallel.etp} 2 ranks");
   EXPECT_EQ(said([](TrainConfig& c) { c.model.linear_bias = true; }, {.tp = 2, .dp = 1}),
-            "experts with biases are not cut: set {parallel.etp} to 1, or leave {model.linear_bias} out");
+            "experts with biases are not cut: take {parallel.etp} 1, or {model.linear_bias=false}");
   EXPECT_EQ(said([](TrainConfig& c) { c.model.experts.shared_hidden = 15; }, {.tp = 2, .dp = 1, .etp = 1}),
             "the shared experts' width 15 cannot be shared by 2 tensor-parallel ranks");
   EXPECT_EQ(said([](TrainConfig& c) { c.model.experts = {}; }, {.dp = 2, .ep = 2}),

@@ -1,11 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
+#include "tests/support/refused.h"
 #include "tests/support/tiny.h"
 #include "tests/train/tiny_run.h"
 #include "weft/base/error.h"
+#include "weft/ops/elementwise.h"
 #include "weft/train/copies.h"
 #include "weft/train/replica.h"
 #include "weft/train/reruns.h"
@@ -236,4 +239,24 @@ TEST(Guard, decays_the_norms_of_queries_and_keys_where_that_is_asked) {
   const Told decayed = train(c);
   EXPECT_EQ(plain.losses[0], decayed.losses[0]);
   EXPECT_NE(plain.losses[5], decayed.losses[5]);
+}
+
+TEST(Guard, names_the_weight_that_is_not_finite) {
+  const auto spoil = [](std::int64_t step, Replica& replica) {
+    if (step != 2) return;
+    replica.weights().each_master([](const Held& held) {
+      if (held.name != "final_norm.gain") return;
+      for (const Piece& piece : held.pieces)
+        ops::fill(held.memory.slice(0, piece.at, piece.where.local.elements()), NAN);
+    });
+    replica.weights().publish();
+  };
+  for (const int zero : {0, 1, 3}) {
+    TrainConfig config = tiny_run_without_evaluation();
+    config.parallel.zero = zero;
+    config.parallel.dp = config.run.ranks = zero > 0 ? 2 : 1;
+    EXPECT_THAT(refused([&] { train(completed(config), {.before_step = spoil}); }),
+                HasSubstr("step 2: final_norm.gain was not finite when the step began"))
+        << zero;
+  }
 }

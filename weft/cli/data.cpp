@@ -86,6 +86,8 @@ SampleOptions read_asked(Args args) {
 /// The settings of a run as far as its data goes.
 std::unique_ptr<Command> settings_of_run(SampleOptions& asked) {
   std::string kind = ModelConfig().kind;
+  // The family may stand behind a word that is the verb's own and has no value.
+  std::ranges::stable_partition(asked.train, [](std::string_view word) { return word != "--json"; });
   if (!asked.train.empty() && !asked.train[0].starts_with("-")) {
     kind = kind_named(asked.train[0]).name;
     asked.train.erase(asked.train.begin());
@@ -112,11 +114,14 @@ struct Run {
   std::vector<std::int64_t> samples;
 
   explicit Run(Args args) : asked(read_asked(args)), command(settings_of_run(asked)) {
-    const TrainConfig& config = command->config;
+    TrainConfig& config = command->config;
+    if (asked.split == data::Split::train) config.eval.iterations = 0;  // nothing is asked of the others
     opened = open_run_data(config);
     set = opened->sets[asked.split];
     if (!set) fail(Kind::usage, "data: this run opens no ", name(asked.split), " data");
     if (asked.step > 0) {
+      if (const std::int64_t steps = opened->length.steps; steps > 0 && asked.step > steps)
+        fail(Kind::usage, "data: --step ", asked.step, ": the run has ", steps, " steps");
       const auto order = asked.split == data::Split::train ? training_sampler(config.data, set->size())
                                                            : run_sampler(config.data, set->size());
       samples = samples_of_step(opened->length.batches, *order,
@@ -278,6 +283,9 @@ int difficulty(Args args) {
 int pack(Args args) {
   SampleOptions asked = read_asked(args);
   if (asked.to.empty()) fail(Kind::usage, "data: pack needs --to: a file for the lines");
+  if (asked.split != data::Split::train)
+    fail(Kind::usage,
+         "data: pack takes all lines of a file: leave --of out, and give the files of that split");
   const auto command = settings_of_run(asked);
   const TrainConfig& config = command->config;
   if (!config.data.chat.on) fail(Kind::usage, "data: pack puts conversations together: give --sft");

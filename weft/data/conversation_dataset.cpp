@@ -20,7 +20,9 @@ void complete_conversations(const std::vector<Transcript>& conversations, const 
     const Transcript& one = conversations[c];
     const bool last = c + 1 == conversations.size();
     tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());
+    const std::size_t begin = learned.size();
     learned.insert(learned.end(), one.learned.begin(), one.learned.end());
+    if (begin < learned.size() && !rules.begins_are_learned) learned[begin] = 0;
     const std::size_t from = positions.size();
     positions.resize(last ? std::max(length, from) : tokens.size());
     std::iota(positions.begin() + std::ptrdiff_t(from), positions.end(), 0);

@@ -27,8 +27,9 @@ using Transcribe = std::function<Transcript(const Conversation&)>;
 struct ConversationRules {
   std::int64_t sequence_length = 0;
   std::int32_t pad = 0;
-  bool pad_is_learned = false;  // where it is not padding but a word of an answer; Megatron's never is
-  bool apart = true;            // no conversation sees another; else there may be but one in a sample
+  bool pad_is_learned = false;     // where it is not padding but a word of an answer; Megatron's never is
+  bool begins_are_learned = true;  // by the last word of the conversation before, as Megatron has it
+  bool apart = true;               // no conversation sees another; else there may be but one in a sample
   Transcribe transcribe;
 };
 

@@ -2,6 +2,7 @@
 #include "weft/train/evaluator.h"
 
 #include <fmt/format.h>
+#include <cmath>
 
 #include "weft/base/clock.h"
 #include "weft/base/format.h"
@@ -51,7 +52,10 @@ bool Evaluator::evaluate(const When& when, data::Split split, const std::string&
     whole = whole && evaluate_set(sets[i], consumed, told);
     progress_.evaluated[split] = consumed;
     if (!whole) break;
-    if (i == 0 && split == data::Split::valid) progress_.validated = {when.step, told.losses.front().second};
+    const double loss = told.losses.front().second;
+    if (i == 0 && split == data::Split::valid && !std::isnan(loss)) progress_.validated = {when.step, loss};
+    if (std::isnan(loss) && lent_.outlet)
+      lent_.log.warning("validation" + told.set + " at " + of + ": no token counts, so there is no loss");
     if (lent_.outlet) lent_.outlet->write(told);
   }
   if (!whole && lent_.outlet) lent_.log.warning("the evaluation is broken off, as the run is to stop");
@@ -77,6 +81,7 @@ bool Evaluator::evaluate_set(const std::shared_ptr<const data::Dataset>& given, 
   for (std::size_t i = 0; i < losses.size(); ++i)
     if (losses[i].mean != LossMean::passes)  // what balances experts is no measure of a text
       into.losses.emplace_back(losses[i].name, i < sums->size() ? (*sums)[i].mean() : 0);
+  if (sums->empty() || (*sums)[0].count == 0) into.losses.front().second = std::nan("");
   return true;
 }
 

@@ -75,6 +75,18 @@ Finding bad_gradient(const Weights& weights) {
   return {};
 }
 
+bool is_finite(const Held& held) {
+  return std::ranges::all_of(held.pieces, [&](const Piece& piece) {
+    return number(ops::find_nonfinite(held.memory.slice(0, piece.at, piece.where.local.elements()))) < 0;
+  });
+}
+
+/// Whose number stands there in a block.
+const std::string& name_at(const WeightBlock& block, std::int64_t place) {
+  const auto behind = std::ranges::upper_bound(block.slots, place, {}, &WeightSlot::at);
+  return std::prev(behind)->parameter->name;
+}
+
 }  // namespace
 
 void Replica::do_again(const Batch& batch, const StepOrder& order, Watch& watch) {
@@ -118,16 +130,17 @@ void Replica::must_have_finite_weights(std::int64_t step) const {
   finish_update();
   Finding found;
   weights_.each_master([&](const Held& held) {
-    if (!found.found() && held.block.shelf == nullptr && number(ops::find_nonfinite(held.memory)) >= 0)
+    if (!found.found() && held.block.shelf == nullptr && !is_finite(held))
       found = {.depth = in_gradients, .sentence = held.name, .rank = -1};
   });
   if (Shelf* shelf = weights_.shelf()) {
     shelf->begin(Shelf::Walk::read_first);
     while (const Shelf::Window* window = shelf->next()) {
       const WeightBlock& block = weights_.blocks()[window->block];
-      if (block.shelf != nullptr && !found.found() &&
-          number(ops::find_nonfinite(block.master_of(window->part))) >= 0)
-        found = {.depth = in_gradients, .sentence = block.slots.front().parameter->name, .rank = -1};
+      if (block.shelf == nullptr || found.found()) continue;
+      const auto bad = std::int64_t(number(ops::find_nonfinite(block.master_of(window->part))));
+      if (bad >= 0)
+        found = {.depth = in_gradients, .sentence = name_at(block, window->part.at + bad), .rank = -1};
     }
   }
   found = agree_on_earliest(mesh_.along(model_axes(View::dense)), found);

@@ -236,6 +236,7 @@ data::ConversationRules conversation_rules(const ModelConfig& model, const DataC
   return {.sequence_length = model.sequence,
           .pad = pad,
           .pad_is_learned = ours,
+          .begins_are_learned = c.learned == LearnedWords::by_format,
           .apart = parts_conversations(model),
           .transcribe = data::transcriber(tokenizer, std::move(format), what)};
 }

@@ -254,6 +254,7 @@ StepReport Replica::step(std::span<const Batch> microbatches, const StepOrder& o
     return report;
   }
   if (scaler_) scaler_->update(report.applied);
+  report.next_loss_scale = scaler_ ? scaler_->scale() : 1;
   if (report.applied) follow_routing();
   if (report.applied) fp8_.follow();
   laps.take(StepPart::inner_step, [&] {

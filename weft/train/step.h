@@ -23,8 +23,8 @@ struct StepReport {
   std::optional<double> params_norm;
   /// Of attention, where somebody looks; inf where one is no number, -inf where nothing attends.
   std::optional<double> greatest_score;
-  const RoutingTable* routing = nullptr;  // the replica's, until its next step; null without experts
-  double loss_scale = 1;
+  const RoutingTable* routing = nullptr;       // the replica's, until its next step; null without experts
+  double loss_scale = 1, next_loss_scale = 1;  // of this step, and of the one behind it
   bool applied = true;      // false: something was not finite, and the weights are what they were
   bool loss_finite = true;  // the losses themselves were numbers
   /// So were all scores, where weights follow them: one that is none comes to the gradient, as a rule.

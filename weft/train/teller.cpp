@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/format.h"
 #include "weft/ops/elementwise.h"
@@ -37,6 +38,8 @@ void Teller::begin() {
 }
 
 void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t consumed) {
+  if (report.losses.empty()) return alone_.forget();  // a step that was to be left out
+  if (report.applied && report.tokens == 0) miss_tokens(step);
   interval_.add(report);
   alone_.add(report);
   engine_.add(report);
@@ -76,6 +79,14 @@ void Teller::tell(std::int64_t step, const StepReport& report, std::int64_t cons
   if (due && timers_.level() > 0) tell_times(step, interval_.steps);
   alone_.forget();
   if (due) interval_.forget();
+}
+
+void Teller::miss_tokens(std::int64_t step) {
+  if (!std::exchange(misses_tokens_, true) && lent_.outlet)
+    lent_.log.warning(fmt::format(
+        "step {}: no token of the batch counts, so its loss is told as 0 and nothing is learned from it; "
+        "weft data why shows what samples teach (this is said once)",
+        step));
 }
 
 void Teller::watch_loss(std::int64_t step, const StepReport& report) {
@@ -123,7 +134,7 @@ report::StepRecord Teller::record_of(const StepReport& report, const Interval& s
       out.reruns.emplace_back(settings_.losses[i] + " rerun difference", report.differs->losses[i]);
     out.reruns.emplace_back("grad norm rerun difference", report.differs->grad_norm);
   }
-  out.loss_scale = report.loss_scale;
+  out.loss_scale = report.next_loss_scale;
   if (report.applied) out.grad_norm = report.grad_norm;
   out.zeros = report.zeros;
   if (report.routing) tell_experts(*report.routing, out);

@@ -49,6 +49,7 @@ class Teller {
   };
   report::StepRecord record_of(const StepReport& report, const Interval& sum) const;
   void tell_experts(const RoutingTable& routing, report::StepRecord& into) const;
+  void miss_tokens(std::int64_t step);
   void watch_loss(std::int64_t step, const StepReport& report);
   void tell_memory(std::int64_t step) const;
   /// Whether the engine of DeepSpeed's lines has steps of its own to tell of.
@@ -64,6 +65,7 @@ class Teller {
   SpikeWatch spikes_;
   RerunStatistics reruns_;
   StepTimers timers_;
+  bool misses_tokens_ = false;
 };
 
 }  // namespace weft

@@ -94,8 +94,7 @@ void experts(ParallelConfig& p, const ModelConfig& m) {
     fail(Kind::usage, "an expert's width ", x.ffn_hidden, " cannot be shared by {parallel.etp} ", p.etp,
          " ranks");
   if (p.etp > 1 && m.linear_bias)
-    fail(Kind::usage,
-         "experts with biases are not cut: set {parallel.etp} to 1, or leave {model.linear_bias} out");
+    fail(Kind::usage, "experts with biases are not cut: take {parallel.etp} 1, or {model.linear_bias=false}");
   if (x.beside() % p.tp != 0)
     fail(Kind::usage, "the shared experts' width ", x.beside(), " cannot be shared by ", p.tp,
          " tensor-parallel ranks");
