@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/refused.h"
 #include "tests/support/tiny.h"
 #include "weft/comm/threads.h"

@@ -87,7 +87,8 @@ SampleOptions read_asked(Args args) {
 std::unique_ptr<Command> settings_of_run(SampleOptions& asked) {
   std::string kind = ModelConfig().kind;
   // The family may stand behind a word that is the verb's own and has no value.
-  std::ranges::stable_partition(asked.train, [](std::string_view word) { return word != "--json"; });
+  std::stable_partition(asked.train.begin(), asked.train.end(),
+                        [](std::string_view word) { return word != "--json"; });
   if (!asked.train.empty() && !asked.train[0].starts_with("-")) {
     kind = kind_named(asked.train[0]).name;
     asked.train.erase(asked.train.begin());

@@ -55,7 +55,8 @@ Generation generation_in(const fs::path& folder, std::vector<std::int32_t> ends 
 /// A step keeps that of the model which its run began with, beside the tokenizer.
 Generation generation_of_step(const fs::path& step, const TokenizerConfig& tokenizer) {
   Generation kept = generation_in(step / "tokenizer");
-  return kept.file.empty() ? generation_in(fs::path(tokenizer.model).parent_path()) : kept;
+  const fs::path first = tokenizer.model.empty() ? tokenizer.vocab_file : tokenizer.model;
+  return kept.file.empty() && !first.empty() ? generation_in(first.parent_path()) : kept;
 }
 
 NamedModel found_hub(const fs::path& directory) {

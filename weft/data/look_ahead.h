@@ -9,8 +9,8 @@ namespace weft::data {
 
 struct LookAhead {
   int depths = 0;  // places
-  bool in_documents =
-      false;  // no further than a document reaches, where samples tell; else than a sample does
+  /// No further than a document reaches, where samples tell; else than a sample does.
+  bool in_documents = false;
 };
 
 /// Tokens, labels, what counts and positions so many places on; zeros behind the end. What `further` held is

@@ -37,7 +37,7 @@ void penalize(std::span<float> logits, std::span<const std::int32_t> said, doubl
   if (penalty == 1) return;
   std::vector<std::int32_t> words(said.begin(), said.end());
   std::ranges::sort(words);
-  words.erase(std::ranges::unique(words).begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
   const auto factor = float(penalty);
   for (const std::int32_t word : words) {
     if (std::size_t(word) >= logits.size()) continue;
