@@ -27,7 +27,7 @@ __device__ __forceinline__ void put_results(const Chunk& s, const DeltaJob& job,
 template <class F>
 __device__ __forceinline__ void each_of_memory(Columns* matrix, const DeltaJob& job, const DeltaPlace& at,
                                                F f) {
-  const int lane = lane_here(), width = job.v.one.width, column = at.part * delta_part + lane;
+  const int lane = lane_here(), width = int(job.v.one.width), column = at.part * delta_part + lane;
   const std::int64_t head = (std::int64_t(at.b) * job.groups + at.g) * job.heads + at.r;
   each_own_row(job.eights() * 8, [&](int row) {
     if (row < job.d && column < width)
