@@ -85,6 +85,7 @@ Batch batch_of(Device& device, const ModelConfig& config) {
   set(batch.mask, [&](const Tensor& to, std::int64_t at, std::int64_t i, std::int64_t row) {
     to.as<float>()[std::size_t(at)] = mix(std::uint32_t(977 * row + i + 5)) % 4 > 0 ? 1.F : 0.F;
   });
+  look_ahead(batch, config.ahead.depths);
   return batch;
 }
 

@@ -148,8 +148,9 @@ std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std:
                     Weights::For::reading);
     source.fill(weights, solo);
     if (rounding)
-      stage.each_parameter(
-          [&](Parameter& p) { p.value = ops::cast(ops::cast(p.value, rounding(p.name)), Dtype::f32); });
+      stage.each_parameter([&](Parameter& p) {
+        ops::copy_into(p.value, ops::cast(ops::cast(p.value, rounding(p.name)), Dtype::f32));
+      });
     use(stage);
   };
   return logits_of(ModelInParts{config, {solo}, device, with}, text, std::ssize(text));
