@@ -58,7 +58,7 @@ std::span<const Batch> Feed::next(const data::SampleTurn& turn, const data::Exce
 
 void Feed::make(Batch& batch, const data::HostBatch& whole) {
   fill(batch, part_of(whole));
-  count(batch, whole);
+  batch.counted = sum_of(field_for(batch.mask, batch, whole));
   look_ahead(batch, whole);
 }
 
@@ -120,16 +120,6 @@ void Feed::place(Sequences& sequences, std::int64_t b) {
   positions_.clear();
   for (const std::int32_t place : scratch_) positions_.insert(positions_.end(), std::size_t(b), place);
   sequences.positions = from_host(device_, {s, b}, positions_);
-}
-
-/// What the mask adds up to.
-void Feed::count(Batch& batch, const data::HostBatch& whole) const {
-  double sum = 0;
-  for (const BatchField& field : fields_) {
-    if (&field.to(batch) != &batch.mask) continue;
-    sum += sum_of(whole[field.from]);
-  }
-  batch.counted = sum;
 }
 
 void Feed::look_ahead(Batch& batch, const data::HostBatch& whole) {

@@ -42,7 +42,6 @@ class Feed {
   /// The part of every sequence that is this rank's.
   void fill(Batch& batch, const data::HostBatch& host);
   void look_ahead(Batch& batch, const data::HostBatch& whole);
-  void count(Batch& batch, const data::HostBatch& whole) const;
   void gather_guesses(Batch& batch, const data::HostBatch& host) const;
   const std::vector<std::int32_t>& field_for(Tensor& tensor, Batch& batch, const data::HostBatch& host) const;
   void place(Sequences& sequences, std::int64_t b);
