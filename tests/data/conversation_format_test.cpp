@@ -104,6 +104,36 @@ TEST(ConversationFormat, refuses_a_template_that_writes_an_answer_in_two_ways) {
               "the template, or take {data.chat.learned=last}")));
 }
 
+namespace {
+
+std::string text_of(const std::string& line, const std::string& format = "default") {
+  const ChatTokenizer files(
+      "{% for t in tools %}{{ t.name + ';' }}{% endfor %}{% for m in messages %}{{ m['content'] }}{% endfor "
+      "%}"
+      "{{ mood }}");
+  const auto tokenizer = opened(files);
+  const auto transcribe =
+      transcriber(tokenizer, conversation_format(format, files.folder(), *tokenizer), Learning::everything);
+  return tokenizer->decode(transcribe(conversations_of(line).front()).tokens);
+}
+
+const std::string question = R"({"messages": [{"role": "user", "content": "Q"}])";
+
+}  // namespace
+
+TEST(ConversationFormat, hands_a_template_the_lines_tools) {
+  EXPECT_EQ(text_of(question + R"(, "tools": [{"name": "x"}, {"name": "y"}]})"), "x;y;Q");
+  EXPECT_EQ(text_of(question + R"(, "tools": "[{\"name\": \"x\"}]", "documents": null})"), "x;Q");
+  EXPECT_EQ(text_of(question + R"(, "tools": "", "chat_template_kwargs": {"mood": "!"}})"), "Q!");
+  EXPECT_EQ(text_of(question + R"(, "tools": 5})", "identity"), "Q");
+  EXPECT_EQ(refusal([] { (void)text_of(question + R"(, "tools": {}})"); }),
+            "its tools are object, expected a list");
+  EXPECT_EQ(refusal([] { (void)text_of(question + R"(, "tools": "a"})"); }),
+            "its tools are a text that is no JSON, expected a list");
+  EXPECT_EQ(refusal([] { (void)text_of(question + R"(, "chat_template_kwargs": 1})"); }),
+            "its chat_template_kwargs are number, expected an object");
+}
+
 TEST(ConversationFormat, learns_the_last_answer_alone_where_told_so) {
   const auto last_by = [](const ChatTokenizer& files, const char* format,
                           const std::vector<std::string>& messages) {

@@ -24,7 +24,7 @@ constexpr std::int32_t filling = 99;
 // A letter is a token; those of answers are learned.
 Transcript spelled(const Conversation& conversation) {
   Transcript out;
-  for (const Message& message : conversation)
+  for (const Message& message : conversation.messages)
     for (const char letter : message.content) {
       out.tokens.push_back(letter - 'a');
       out.learned.push_back(message.role == "assistant" ? 1 : 0);
@@ -106,8 +106,8 @@ TEST(LineFile, refuses_what_is_packed) {
 TEST(Conversations, part_where_the_system_speaks) {
   const auto parts = conversations_of(two_in_a_line);
   ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[0].size(), 3u);
-  EXPECT_EQ(parts[1][2].content, "hij");
+  EXPECT_EQ(parts[0].messages.size(), 3u);
+  EXPECT_EQ(parts[1].messages[2].content, "hij");
   EXPECT_EQ(conversations_of(line_with("a", "b")).size(), 1u);
 }
 
@@ -115,8 +115,8 @@ TEST(Conversations, may_be_lists_of_their_own) {
   const auto parts = conversations_of(R"({"messages": [[{"role": "user", "content": "a"}], [],
                                           [{"role": "user", "content": "b", "name": "c"}]]})");
   ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[1][0].content, "b");
-  EXPECT_EQ(json_of(parts[1]), R"([{"role":"user","content":"b","name":"c"}])");
+  EXPECT_EQ(parts[1].messages[0].content, "b");
+  EXPECT_EQ(json_of(parts[1].messages), R"([{"role":"user","content":"b","name":"c"}])");
 }
 
 TEST(Conversations, are_written_so_that_they_are_read_again) {
@@ -127,6 +127,18 @@ TEST(Conversations, are_written_so_that_they_are_read_again) {
   const std::string both = line_of({plain[0], plain[0]});
   EXPECT_THAT(both, ::testing::StartsWith(R"({"messages": [[)"));
   EXPECT_EQ(conversations_of(both).size(), 2u);
+}
+
+TEST(Conversations, of_a_packed_line_are_lines_of_their_own) {
+  const std::string one = R"({"messages": [{"role": "user", "content": "a"}], "tools": [1]})";
+  const auto found = conversations_of(R"({"packed": [)" + one + ", " + two_in_a_line + "]}");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].beside, R"({"tools":[1]})");
+  EXPECT_EQ(found[2].messages[2].content, "hij");
+  const auto again = conversations_of(line_of(found));
+  ASSERT_EQ(again.size(), 3u);
+  EXPECT_EQ(again[0].beside, found[0].beside);
+  EXPECT_EQ(json_of(again[2].messages), json_of(found[2].messages));
 }
 
 TEST(ConversationDataset, learns_answers_alone_and_begins_anew_with_each_conversation) {
@@ -178,6 +190,8 @@ TEST(ConversationDataset, says_which_line_it_cannot_read) {
   EXPECT_EQ(refused_line("{\"messages\": [], \"n\": 1e999}"),
             ":1: is no JSON that can be read: a number too large");
   EXPECT_EQ(refused_line("{\"messages\": []}"), ":1: its list of messages is empty");
+  EXPECT_EQ(refused_line("{\"packed\": 1}"),
+            ":1: its packed is no list of lines, expected {\"packed\": [{\"messages\": [...]}, ...]}");
   EXPECT_EQ(
       refused_line("{\"messages\": [{\"content\": \"a\"}]}"),
       ":1: message 1 has no role, expected {\"role\": \"system, user, assistant or tool\", \"content\": "

@@ -84,6 +84,19 @@ TEST(Loader, fails_only_when_the_step_that_cannot_be_read_is_asked_for) {
             "{data.order=cyclic}");
 }
 
+TEST(Loader, says_beforehand_that_a_step_cannot_be_read) {
+  Loader loader(std::make_shared<Counting>(), sequential_sampler(20), 0);
+  static_cast<void>(loader.next(turn));
+  EXPECT_EQ(loader.trouble_ahead(turn), nullptr);
+  SampleTurn larger = turn;
+  larger.global_batch = 16;
+  EXPECT_NE(loader.trouble_ahead(larger), nullptr);
+  EXPECT_EQ(loader.consumed(), 8);
+  EXPECT_EQ(numbers(loader.next(turn)), (std::vector<std::int64_t>{10, 11, 14, 15}));
+  EXPECT_NE(loader.trouble_ahead(turn), nullptr);
+  EXPECT_THROW(static_cast<void>(loader.next(turn)), Error);
+}
+
 TEST(Loader, reads_a_step_ahead_and_no_more) {
   const auto dataset = std::make_shared<Counting>();
   {

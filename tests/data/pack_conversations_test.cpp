@@ -18,7 +18,7 @@ namespace {
 ConversationRules counting(std::int64_t length) {
   return {.sequence_length = length, .transcribe = [](const Conversation& conversation) {
             Transcript out;
-            for (const Message& message : conversation)
+            for (const Message& message : conversation.messages)
               out.tokens.resize(out.tokens.size() + message.content.size());
             return out;
           }};
@@ -49,6 +49,20 @@ TEST(PackConversations, fills_lines_in_order_as_far_as_a_sample_goes) {
   Workers alone(0);
   (void)pack_conversations({in, other}, counting(5), alone, folder / "again");
   EXPECT_EQ(read_file(to), read_file(folder / "again"));
+}
+
+TEST(PackConversations, leaves_each_its_own_tools) {
+  const support::TemporaryDirectory folder;
+  const auto in = folder / "in", to = folder / "to";
+  std::ofstream(in) << R"({"messages": [{"role": "user", "content": "ab"}], "tools": [{"name": "t"}]})"
+                    << "\n"
+                    << line_of_messages({"user", "c"});
+  Workers workers(0);
+  EXPECT_EQ(pack_conversations({in}, counting(5), workers, to).lines, 1);
+  const auto packed = conversations_of(LineFile(to).line(0));
+  ASSERT_EQ(packed.size(), 2U);
+  EXPECT_EQ(packed[0].beside, R"({"tools":[{"name":"t"}]})");
+  EXPECT_EQ(packed[1].beside, "");
 }
 
 TEST(PackConversations, says_which_line_it_cannot_read_and_leaves_no_file) {

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/data/conversation.h"
 
 namespace weft::cli {
 
@@ -68,15 +69,7 @@ Conversation conversation_in(std::string_view line, const LinePlace& place, cons
   if (all.is_array()) {
     out.messages = std::move(all);
   } else if (all.is_object() && all.contains("messages")) {
-    for (const char* name : {"tools", "documents"})
-      if (all.contains(name)) out.variables[name] = all[name];
-    if (all.contains("chat_template_kwargs")) {
-      const Json& more = all["chat_template_kwargs"];
-      if (!more.is_object())
-        fail(Kind::data, place.file, ": line ", place.line, ": 'chat_template_kwargs' is ", more.type_name(),
-             ", expected an object");
-      for (const auto& [key, value] : more.items()) out.variables[key] = value;
-    }
+    out.variables = located(place, [&] { return data::beside_messages_of(all); });
     out.messages = std::move(all["messages"]);
   } else {
     fail(Kind::data, place.file, ": line ", place.line,

@@ -45,31 +45,40 @@ class Transcriber {
 
   Transcript operator()(const Conversation& conversation) const {
     const bool by_turns = format_.by_turns && what_ != Learning::everything;
-    if (format_.by_turns) check_roles(conversation);
-    if (by_turns) check_answers(conversation);
-    const ChatText whole = written(conversation, Next::nothing);
+    const Messages all = conversation.messages;
+    if (format_.by_turns) check_roles(all);
+    if (by_turns) check_answers(all);
+    const bool reads_more = !format_.by_turns && !conversation.beside.empty();
+    const Json beside = reads_more ? beside_messages_of(Json::parse(conversation.beside)) : Json();
+    const ChatText whole = written({all, beside}, Next::nothing);
     Transcript out{.tokens = tokenizer_->encode(whole.text), .learned = {}};
     if (what_ == Learning::everything) {
       out.learned.assign(out.tokens.size(), 1);
     } else if (by_turns) {
-      learn_turns(conversation, out);
+      learn_turns(all, out);
     } else {
-      out.learned = tokens_within(*tokenizer_, whole.text, out.tokens, answers_in(conversation, whole));
+      out.learned = tokens_within(*tokenizer_, whole.text, out.tokens, answers_in({all, beside}, whole));
     }
     return out;
   }
 
  private:
   enum class Next { nothing, answer };
+  /// What a template reads: Megatron's messages alone.
+  struct Told {
+    Messages messages;
+    const Json& beside;
+  };
 
-  ChatText written(Messages messages, Next next) const {
+  ChatText written(const Told& told, Next next) const {
     Json list = Json::array();
-    for (const Message& message : messages) list.push_back(Json::parse(message.json));
-    return format_.chat.write(list, {.answer_next = next == Next::answer, .now = day_of_conversations});
+    for (const Message& message : told.messages) list.push_back(Json::parse(message.json));
+    return format_.chat.write(
+        list, {.answer_next = next == Next::answer, .variables = &told.beside, .now = day_of_conversations});
   }
 
   // What a template writes of these is a text each; of other roles it would write nothing.
-  static void check_roles(const Conversation& conversation) {
+  static void check_roles(Messages conversation) {
     constexpr std::array<std::string_view, 4> roles = {"system", "user", "assistant", "tool"};
     for (std::size_t i = 0; i < conversation.size(); ++i) {
       const Message& message = conversation[i];
@@ -80,7 +89,7 @@ class Transcriber {
     }
   }
 
-  static void check_answers(const Conversation& conversation) {
+  static void check_answers(Messages conversation) {
     for (std::size_t i = 0; i < conversation.size(); ++i) {
       if (!is_answer(conversation[i])) continue;
       if (conversation[i].content.empty()) fail(Kind::data, "message ", i + 1, " is an empty answer");
@@ -92,25 +101,27 @@ class Transcriber {
   }
 
   /// The message from which on answers are learned.
-  std::size_t first_learned(const Conversation& conversation) const {
+  std::size_t first_learned(Messages conversation) const {
     if (what_ == Learning::answers) return 0;
     const auto last = std::find_if(conversation.rbegin(), conversation.rend(), is_answer);
     return last == conversation.rend() ? conversation.size()
                                        : static_cast<std::size_t>(conversation.rend() - last) - 1;
   }
 
-  std::vector<ByteRange> answers_in(const Conversation& conversation, const ChatText& whole) const {
-    if (whole.answers.empty()) return answers_by_prefix(conversation, whole.text);
+  std::vector<ByteRange> answers_in(const Told& told, const ChatText& whole) const {
+    if (whole.answers.empty()) return answers_by_prefix(told, whole.text);
     if (what_ == Learning::answers) return whole.answers;
     return {whole.answers.back()};
   }
 
-  void learn_turns(const Conversation& conversation, Transcript& out) const {
+  void learn_turns(Messages conversation, Transcript& out) const {
+    const Json nothing;
     const std::size_t first = first_learned(conversation);
     out.learned.assign(out.tokens.size(), 0);
     std::size_t at = 0;
     for (std::size_t i = 0; i < conversation.size(); ++i) {
-      const auto turn = tokenizer_->encode(written(Messages(conversation).subspan(i, 1), Next::nothing).text);
+      const auto turn =
+          tokenizer_->encode(written({conversation.subspan(i, 1), nothing}, Next::nothing).text);
       const std::size_t left = out.tokens.size() - at;
       if (turn.size() > left ||
           !std::equal(turn.begin(), turn.end(), out.tokens.begin() + std::ptrdiff_t(at)))
@@ -128,14 +139,14 @@ class Transcriber {
   }
 
   // What an answer adds to the text of all before it, the words that ask for it included.
-  std::vector<ByteRange> answers_by_prefix(const Conversation& conversation, std::string_view whole) const {
+  std::vector<ByteRange> answers_by_prefix(const Told& told, std::string_view whole) const {
     std::vector<ByteRange> out;
-    const Messages all(conversation);
-    for (std::size_t i = first_learned(conversation); i < all.size(); ++i) {
+    const Messages all = told.messages;
+    for (std::size_t i = first_learned(all); i < all.size(); ++i) {
       if (!is_answer(all[i])) continue;
       if (i == 0) fail(Kind::data, "message 1 answers nothing, expected another message before it");
-      const std::string asked = written(all.first(i), Next::answer).text;
-      const std::string answered = written(all.first(i + 1), Next::nothing).text;
+      const std::string asked = written({all.first(i), told.beside}, Next::answer).text;
+      const std::string answered = written({all.first(i + 1), told.beside}, Next::nothing).text;
       if (!answered.starts_with(asked) || !whole.starts_with(answered))
         fail(Kind::data, "message ", i + 1, ": ", format_.chat.source().name,
              " writes the conversation up to this answer in another way than within the whole, and marks no "

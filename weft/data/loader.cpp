@@ -59,21 +59,37 @@ void Loader::order(Ahead what) {
   changed_.notify_all();
 }
 
+bool Loader::guessed(const SampleTurn& turn) {
+  return settled() != Ahead::nothing && ahead_.consumed == consumed_ && ahead_.turn == turn;
+}
+
+void Loader::read_next(const SampleTurn& turn) {
+  ahead_.consumed = consumed_;
+  ahead_.turn = turn;
+  order(Ahead::wanted);
+}
+
+std::exception_ptr Loader::trouble_ahead(const SampleTurn& turn) {
+  if (!guessed(turn)) {
+    failure_ = nullptr;
+    read_next(turn);
+    static_cast<void>(settled());
+  }
+  return failure_;
+}
+
 std::span<const HostBatch> Loader::next(const SampleTurn& turn) {
-  const Ahead found = settled();
-  const bool guessed = found != Ahead::nothing && ahead_.consumed == consumed_ && ahead_.turn == turn;
+  const bool is_read = guessed(turn);
   order(Ahead::nothing);
   // A failure is of no concern where it is of a step that nobody asked for.
   const std::exception_ptr failure = std::exchange(failure_, nullptr);
-  if (guessed && failure) std::rethrow_exception(failure);
-  if (guessed)
+  if (is_read && failure) std::rethrow_exception(failure);
+  if (is_read)
     std::swap(now_, ahead_);
   else
     read(consumed_, turn, now_);
   consumed_ += turn.global_batch;
-  ahead_.consumed = consumed_;
-  ahead_.turn = turn;
-  order(Ahead::wanted);
+  read_next(turn);
   return now_.batches;
 }
 

@@ -28,6 +28,8 @@ class Loader {
 
   /// The microbatches of the next step that are this turn's, in order; until the next call.
   [[nodiscard]] std::span<const HostBatch> next(const SampleTurn& turn);
+  /// What next() of this turn will throw; null: nothing. Waits until that step is read.
+  [[nodiscard]] std::exception_ptr trouble_ahead(const SampleTurn& turn);
   /// Samples of all ranks in the steps handed out.
   std::int64_t consumed() const { return consumed_; }
   /// Goes to another place, backward or forward.
@@ -44,6 +46,9 @@ class Loader {
 
   void read(std::int64_t consumed, const SampleTurn& turn, LoadedStep& into);
   void read_ahead();
+  /// Whether the step ahead is what next() of this turn will hand out; it has been read, or could not be.
+  bool guessed(const SampleTurn& turn);
+  void read_next(const SampleTurn& turn);
   Ahead settled();
   void order(Ahead what);
 

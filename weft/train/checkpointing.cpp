@@ -32,6 +32,8 @@ std::string_view reason_of(Ending how) {
   switch (how) {
     case Ending::asked:
       return "a signal asked for it";
+    case Ending::unreadable:
+      return "what comes next of the data cannot be read, see below";
     case Ending::at_interval:
       return "{exit.interval} asked for it";
     default:

@@ -27,7 +27,8 @@ std::optional<Evaluation> Evaluator::evaluated(Feed& feed, std::int64_t rounds) 
   Stopwatch since_told;
   Evaluation sums;
   for (std::int64_t round = 0; round < rounds; ++round) {
-    if (round > 0 && settings_.must_stop()) return std::nullopt;
+    const auto why = settings_.must_stop(feed.trouble_ahead(settings_.turn));
+    if (why == Ending::unreadable || (why && round > 0)) return std::nullopt;
     replica_.evaluate(feed.next(settings_.turn), sums, settings_.together);
     if (!lent_.outlet || since_told.seconds() < told_every) continue;
     since_told.restart();

@@ -1,8 +1,10 @@
 // Losses on sets that nobody trains on.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "weft/train/feed.h"
@@ -18,8 +20,10 @@ struct EvaluationSettings {
   EvalConfig eval;
   DataConfig data;
   data::SampleTurn turn;
-  int together = 1;                 // microbatches in a row that share one mean
-  std::function<bool()> must_stop;  // asked between batches, by all ranks alike
+  int together = 1;  // microbatches in a row that share one mean
+  /// Asked between batches, by all ranks alike: why the run must stop, of which one reason may be that this
+  /// rank cannot read the next batch.
+  std::function<std::optional<Ending>(std::exception_ptr unreadable)> must_stop;
 };
 
 class Evaluator {

@@ -1,6 +1,7 @@
 // The microbatches that this rank works on, step by step.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,6 +33,8 @@ class Feed {
   /// The next step's microbatches, of so much of their samples; valid until the next call. Where rows come
   /// one by one, pieces of a sample follow each other.
   std::span<const Batch> next(const data::SampleTurn& turn, const data::Excerpt& excerpt = {});
+  /// What next() will throw because it cannot be read; null: nothing. Waits until it is read.
+  std::exception_ptr trouble_ahead(const data::SampleTurn& turn) { return loader_.trouble_ahead(turn); }
   std::int64_t consumed() const { return loader_.consumed(); }
   void seek(std::int64_t consumed) { loader_.seek(consumed); }
 

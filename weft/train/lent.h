@@ -19,7 +19,8 @@ enum class Ending {
   asked,        // by a signal
   at_interval,  // of --exit-interval
   out_of_time,
-  unsaved  // the last checkpoint failed
+  unreadable,  // what comes next of the data
+  unsaved      // the last checkpoint failed
 };
 
 struct Lent {

@@ -119,7 +119,7 @@ StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh) {
 }
 
 EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessMesh& mesh,
-                                       std::function<bool()> must_stop) {
+                                       decltype(EvaluationSettings::must_stop) must_stop) {
   const EvalConfig& eval = config.eval;
   const std::int64_t micro = eval.micro > 0 ? eval.micro : config.batch.micro;
   const std::int64_t rows = sums_of(config.model).samples_of_a_pass(micro);

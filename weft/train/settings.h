@@ -28,7 +28,7 @@ ReplicaConfig replica_config(const TrainConfig& config);
 StepOrder step_order(const TrainConfig& config);
 StepSettings step_settings(const TrainConfig& config, const ProcessMesh& mesh);
 EvaluationSettings evaluation_settings(const TrainConfig& config, const ProcessMesh& mesh,
-                                       std::function<bool()> must_stop);
+                                       decltype(EvaluationSettings::must_stop) must_stop);
 /// Whether a run, of completed settings, ever looks at a validation or test set.
 bool evaluates(const TrainConfig& config);
 TellerSettings teller_settings(const TrainConfig& config, std::span<const NamedLoss> losses);

@@ -43,6 +43,13 @@ void Stepper::seek(std::int64_t consumed) {
   if (feed_) feed_->seek(consumed);
 }
 
+std::exception_ptr Stepper::trouble_ahead(StepTimers* timers) {
+  std::exception_ptr found;
+  Laps laps(timers && timers->level() > 1 ? timers : nullptr, replica_.device());
+  laps.take(StepPart::batch_generator, [&] { found = feed_->trouble_ahead(turn_at(feed_->consumed())); });
+  return found;
+}
+
 StepReport Stepper::step(std::int64_t step, StepTimers* timers, NotFinite trouble) {
   consumed_before_ = feed_->consumed();
   tokens_before_ = progress_.consumed_tokens;

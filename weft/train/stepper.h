@@ -1,6 +1,7 @@
 // One training step after the other: its samples, its rates, and what becomes of one that was not applied.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -31,6 +32,9 @@ class Stepper {
           const Log& log);
   enum class NotFinite : std::uint8_t { looked_for, passed_over };
   StepReport step(std::int64_t step, StepTimers* timers, NotFinite trouble = NotFinite::looked_for);
+
+  /// Why the next step's samples cannot be read; null: they can. Waits until they are.
+  std::exception_ptr trouble_ahead(StepTimers* timers);
 
   data::SampleTurn turn_at(std::int64_t consumed) const;
   StepOrder order_of(std::int64_t step) const;

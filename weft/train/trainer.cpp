@@ -22,6 +22,16 @@ std::unique_ptr<Feed> training_feed(const TrainConfig& config, const RunData& da
                                 place_of(replica, config.data), 0);
 }
 
+std::string where_it_lies(const FileMemory& file, const OffloadConfig& how) {
+  const std::string in_file =
+      how.directory.empty()
+          ? std::string()
+          : fmt::format("{} in a file in {}, ", human_bytes(file.bytes_of_file()), how.directory);
+  return fmt::format("{} of each rank: {}{} in the host's memory, which has room for {} windows",
+                     how.weights ? "weights and optimizer states" : "optimizer states", in_file,
+                     human_bytes(file.bytes_of_memory()), how.buffers);
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& lent)
@@ -36,7 +46,10 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
       replica_(replica_config(config), {lent.device, lent.mesh}),
       stepper_(step_settings(config, lent.mesh), training_feed(config, data, replica_), replica_, progress_,
                lent.log),
-      evaluator_(evaluation_settings(config, lent.mesh, [this] { return asked_of_any_rank().has_value(); }),
+      evaluator_(evaluation_settings(config, lent.mesh,
+                                     [this](std::exception_ptr unreadable) {
+                                       return asked_of_any_rank(std::move(unreadable));
+                                     }),
                  data.sets, lent, replica_, progress_),
       teller_(teller_settings(config, replica_.losses()), lent, progress_),
       verifier_({data.sets[data::Split::train], config.data}, lent, replica_, stepper_),
@@ -56,29 +69,30 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
         exact_pieces(config.model, config.batch, config.curriculum)})
     if (lent.outlet && !note.empty()) lent.log.info(note);
   if (const Shelf* shelf = replica_.weights().shelf(); lent.outlet && shelf != nullptr)
-    lent.log.info(
-        fmt::format("{} of each rank: {} in a file in {}, {} in memory, which has room for {} windows",
-                    config.optimizer.offload.weights ? "weights and optimizer states" : "optimizer states",
-                    human_bytes(shelf->file().bytes_of_file()), config.optimizer.offload.directory,
-                    human_bytes(shelf->file().bytes_of_memory()), config.optimizer.offload.buffers));
+    lent.log.info(where_it_lies(shelf->file(), config.optimizer.offload));
   checkpoints_.open();
 }
 
-// Clocks and signals differ from rank to rank, so the ranks agree: the greatest reason of any is that of all.
-std::optional<Ending> Trainer::asked_of_any_rank() const {
+// Clocks, signals and what is read differ from rank to rank, so the ranks agree: the greatest reason of any
+// is that of all.
+std::optional<Ending> Trainer::asked_of_any_rank(std::exception_ptr unreadable) {
+  if (unreadable) unreadable_ = std::move(unreadable);
   const bool asked = lent_.asked_to_stop && lent_.asked_to_stop->load();
   const bool late = loop_.exit.minutes > 0 && since_start_.seconds() > 60 * loop_.exit.minutes;
-  double reason = asked ? 2 : late ? 1 : 0;
+  double reason = asked ? 3 : late ? 2 : unreadable_ ? 1 : 0;
   lent_.mesh.world().agree({&reason, 1}, Reduce::max);
-  if (reason == 2) return Ending::asked;
-  if (reason == 1) return Ending::out_of_time;
+  if (reason == 3) return Ending::asked;
+  if (reason == 2) return Ending::out_of_time;
+  if (reason == 1) return Ending::unreadable;
   return std::nullopt;
 }
 
-std::optional<Ending> Trainer::must_stop(std::int64_t step) const {
-  if (const auto asked = asked_of_any_rank()) return asked;
-  if (loop_.exit.interval > 0 && step % loop_.exit.interval == 0 && step < progress_.steps)
-    return Ending::at_interval;
+// The next step's samples are looked at before it begins: what was learned is saved where one cannot be read.
+std::optional<Ending> Trainer::must_stop(std::int64_t step) {
+  const bool goes_on = step < progress_.steps;
+  if (const auto asked = asked_of_any_rank(goes_on ? stepper_.trouble_ahead(&teller_.timers()) : nullptr))
+    return asked;
+  if (loop_.exit.interval > 0 && step % loop_.exit.interval == 0 && goes_on) return Ending::at_interval;
   return std::nullopt;
 }
 
@@ -91,6 +105,16 @@ StepReport Trainer::take(std::int64_t step) {
     checkpoints_.refused(refused, step);
     throw;
   }
+}
+
+// Who fails ends the others, so all wait until what is saved stands; then those who can read wait for that.
+Ending Trainer::ended(Ending how) {
+  const Ending after_all = checkpoints_.ended(how);
+  if (how != Ending::unreadable) return after_all;
+  lent_.mesh.world().barrier();
+  if (unreadable_) std::rethrow_exception(unreadable_);
+  lent_.mesh.world().barrier();
+  return after_all;
 }
 
 Ending Trainer::run() {
@@ -118,9 +142,9 @@ Ending Trainer::run() {
     if (ending || step == progress_.steps || due(step, loop_.save_every)) pulse_.enter(Section::saving);
     checkpoints_.save_if_due(step, ending || step == progress_.steps);
     Saver* const saver = checkpoints_.wants_record_of(step + 1);
-    if (ending && saver && step < progress_.steps && !loop_.writes_a_sample)
+    if (ending && ending != Ending::unreadable && saver && step < progress_.steps && !loop_.writes_a_sample)
       verifier_.record_one_more(step + 1, *saver);
-    if (ending) return checkpoints_.ended(*ending);
+    if (ending) return ended(*ending);
   }
   pulse_.enter(Section::ending);
   const std::int64_t last = loop_.trains ? progress_.steps : progress_.first_step - 1;
@@ -128,7 +152,7 @@ Ending Trainer::run() {
   const std::string at = fmt::format("iteration {} on ", last);
   const bool whole = evaluator_.evaluate(end, data::Split::valid, at + "validation set") &&
                      evaluator_.evaluate(end, data::Split::test, at + "test set");
-  return checkpoints_.ended(whole ? Ending::finished : asked_of_any_rank().value_or(Ending::asked));
+  return ended(whole ? Ending::finished : asked_of_any_rank(nullptr).value_or(Ending::asked));
 }
 
 }  // namespace weft

@@ -21,10 +21,12 @@ class Trainer {
   Replica& replica() { return replica_; }
 
  private:
-  /// What all ranks agree that any of them was asked for.
-  std::optional<Ending> asked_of_any_rank() const;
+  /// What all ranks agree that any of them was asked for, or cannot read.
+  std::optional<Ending> asked_of_any_rank(std::exception_ptr unreadable);
   StepReport take(std::int64_t step);
-  std::optional<Ending> must_stop(std::int64_t step) const;
+  std::optional<Ending> must_stop(std::int64_t step);
+  /// How the run ended after all, when what is saved stands.
+  Ending ended(Ending how);
 
   /// What is asked of it, apart from its parts.
   struct Loop {
@@ -35,6 +37,7 @@ class Trainer {
   Loop loop_;
   Lent lent_;
   Stopwatch since_start_;
+  std::exception_ptr unreadable_;  // what this rank cannot read of the data that come next
   Progress progress_;
   Replica replica_;
   Stepper stepper_;
