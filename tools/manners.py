@@ -24,7 +24,8 @@ RULES = [
 MAY_TAKE_ALL_SETTINGS = {f"weft/train/{name}" for name in (
     "config.h", "describe.h", "settings.h", "settings.cpp", "trainer.h", "trainer.cpp", "checkpointing.h", "checkpointing.cpp", "resume.h", "resume.cpp",
     "resume_settings.h", "resume_settings.cpp", "save_facts.h", "save_facts.cpp", "validate.h", "validate.cpp", "validate_batch.cpp", "validate_blocks.cpp", "validate_curriculum.cpp",
-    "validate_difficulty.cpp", "validate_layout.cpp", "validate_left_out.cpp", "validate_scores.cpp")}
+    "validate_difficulty.cpp", "validate_layout.cpp", "validate_left_out.cpp", "validate_offload.cpp",
+    "validate_scores.cpp")}
 MAY_READ_ENVIRONMENT = ("weft/cli/", "weft/launch/")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_FILE = re.compile(r"`((?:weft|tests|bench|fuzz|docs|tools|cmake|deploy|examples|\.ci)/[\w./-]+\.\w+)`")

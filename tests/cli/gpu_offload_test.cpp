@@ -19,6 +19,7 @@ TEST(GpuTraining, has_the_same_bits_with_states_in_files) {
   EXPECT_EQ(spilled.losses.size(), 3U) << spilled.err;
   EXPECT_EQ(spilled.losses, whole.losses);
   EXPECT_EQ(in_files({"--optimizer-offload-fraction", "0.5"}).losses, whole.losses);
+  EXPECT_EQ(trained(tiny_words(), {"--bf16", "--optimizer-cpu-offload"}, "cuda").losses, whole.losses);
   const std::string at = (folder / "ck").string();
   const Training first = in_files({"--save", at, "--save-interval", "2", "--exit-interval", "2"}),
                  second = in_files({"--load", at});

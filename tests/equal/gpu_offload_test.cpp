@@ -36,6 +36,7 @@ TEST(OffloadOfTheGpu, changes_no_bit) {
       };
       const Curve whole = curve({});
       EXPECT_EQ(curve({.on = true, .directory = folder.path(), .fraction = 1, .buffers = 2}), whole);
+      EXPECT_EQ(curve({.on = true, .fraction = 0, .buffers = 2}), whole);
       if (parallel.dp == 1) {
         EXPECT_EQ(curve({.on = true, .directory = folder.path(), .fraction = 0.5, .buffers = 1}), whole);
       }
@@ -43,14 +44,15 @@ TEST(OffloadOfTheGpu, changes_no_bit) {
   EXPECT_EQ(join(emulated::take_reports(), "; "), "");
 }
 
-// Of what lies in files a GPU has a window.
+// Of what lies elsewhere a GPU has a window.
 TEST(OffloadOfTheGpu, holds_what_the_counting_device_counts) {
   const support::TemporaryDirectory folder;
   for (const Precision precision : {Precision::f32, Precision::bf16})
-    for (const double fraction : {1.0, 0.5}) {
+    for (const double fraction : {1.0, 0.5, 0.0}) {
       ModelConfig config = shape_of("gpt2");
       config.precision = precision;
-      Cut cut = on_the_gpu({.dp = 1}, {.on = true, .directory = folder.path(), .fraction = fraction});
+      const std::string directory = fraction > 0 ? folder.path().string() : std::string();
+      Cut cut = on_the_gpu({.dp = 1}, {.on = true, .directory = directory, .fraction = fraction});
       cut.counts_for = gpus_here().all.at(0);
       EXPECT_EQ(memory_difference(config, cut), "");
     }

@@ -54,6 +54,18 @@ TEST(FileMemory, leaves_nothing_in_its_directory) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "made"));
 }
 
+TEST(FileMemory, needs_no_file_where_all_stays_in_memory) {
+  const auto rest = host_memory();
+  FileMemory file({.directory = {}, .name = "a", .fraction = 0}, *rest);
+  EXPECT_TRUE(file.holds_numbers());
+  const Tensor x = empty(file, {5000}, Dtype::f32);
+  EXPECT_EQ(to_host<float>(x), std::vector<float>(5000));
+  copy_to<float>(x, counted(5000));
+  EXPECT_EQ(to_host<float>(x), counted(5000));
+  EXPECT_TRUE(file.reserve());
+  EXPECT_EQ(file.bytes_of_file(), 0);
+}
+
 TEST(FileMemory, counts_where_it_has_no_file) {
   const auto rest = host_memory();
   FileMemory file({.directory = {}, .name = "a"}, *rest);

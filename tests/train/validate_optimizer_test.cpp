@@ -19,8 +19,7 @@ TEST(ValidateOptimizer, says_that_a_save_in_the_background_copies_states_in_file
     const std::vector<std::string> notices = complete(c, 1);
     const std::string wanted =
         "{checkpoint.in_background} keeps a copy in memory of all that {optimizer.offload.on} keeps out of "
-        "it: "
-        "leave it out where memory is short";
+        "it: leave it out where memory is short";
     EXPECT_EQ(std::ranges::count(notices, wanted), in_background ? 1 : 0);
   }
 }
@@ -177,9 +176,35 @@ TEST(ValidateOptimizer, refuses_what_rules_of_one_bit_cannot_do) {
       "{optimizer.onebit.least_factor} 5 is above {optimizer.onebit.most_factor} 4");
 }
 
+// As scripts for accelerators have it.
+TEST(ValidateOptimizer, knows_that_processors_compute_in_the_hosts_memory) {
+  TrainConfig c = good();
+  c.optimizer.offload = {.on = true};
+  c.optimizer.kind = OptimizerKind::muon;
+  EXPECT_THAT(complete(c, 1),
+              ::testing::Contains("{optimizer.offload.on} has no effect: optimizer states lie in "
+                                  "the host's memory, where ranks compute; "
+                                  "{optimizer.offload.directory} puts them in files"));
+  EXPECT_FALSE(c.optimizer.offload.on);
+  c = good();
+  c.optimizer.offload = {.on = true, .weights = true};
+  EXPECT_THAT(
+      complete(c, 1),
+      ::testing::Contains(::testing::HasSubstr("has no effect: optimizer states and weights lie in the")));
+  EXPECT_FALSE(c.optimizer.offload.weights);
+}
+
+TEST(ValidateOptimizer, puts_states_of_a_gpu_in_the_hosts_memory) {
+  TrainConfig c = good();
+  c.run.device = "cuda";
+  c.optimizer.offload = {.on = true};
+  complete(c, 1);
+  EXPECT_TRUE(c.optimizer.offload.on);
+  EXPECT_EQ(c.optimizer.offload.fraction, 0);
+}
+
 TEST(ValidateOptimizer, refuses_states_in_files_that_cannot_lie_there) {
   const auto on = [](TrainConfig& c) { c.optimizer.offload.on = true; };
-  refused(on, "{optimizer.offload.on} needs {optimizer.offload.directory}: a directory on a local disk");
   refused(
       [&](TrainConfig& c) {
         on(c);

@@ -110,10 +110,10 @@ constexpr bool follows_betas(OptimizerKind kind) {
 /// States, masters where weights have fewer bits, and weights if asked for, in a file of every rank.
 struct OffloadConfig {
   bool on = false;
-  std::string directory;
-  double fraction = 1;   // of them
-  int buffers = 3;       // windows of them that memory has room for
-  bool weights = false;  // too
+  std::string directory;  // empty: the host's memory
+  double fraction = 1;    // of them
+  int buffers = 3;        // windows of them that memory has room for
+  bool weights = false;   // too
 };
 
 /// Of MuonClip, beside any rule (optim/score_clip.h).

@@ -15,6 +15,7 @@ namespace {
 /// For a device that only counts: nothing is taken.
 class NoMemory final : public HostMemory {
  public:
+  bool holds_numbers() const override { return false; }
   StorageRef allocate(std::int64_t bytes, Use use) override {
     return StorageRef(std::make_unique<Storage>(*this, nullptr, bytes, use).release());
   }

@@ -96,8 +96,8 @@ StorageRef FileMemory::allocate(std::int64_t bytes, Use use) {
   StorageRef rest;
   if (in_file < bytes) {
     rest = rest_.allocate(bytes - in_file, use);
-    const std::vector<std::byte> zeros(std::size_t(file_ ? bytes - in_file : 0));
-    if (file_) rest_.copy_from_host(*rest, 0, zeros.data(), std::int64_t(zeros.size())).wait();
+    const std::vector<std::byte> zeros(std::size_t(holds_numbers() ? bytes - in_file : 0));
+    if (holds_numbers()) rest_.copy_from_host(*rest, 0, zeros.data(), std::int64_t(zeros.size())).wait();
   }
   auto region = std::make_unique<Region>(*this, Region::Bytes{bytes, in_file, at}, use, std::move(rest));
   return StorageRef(region.release());
@@ -114,7 +114,7 @@ Fence FileMemory::copy_from_host(Storage& to, std::int64_t offset, const void* f
 }
 
 void FileMemory::write(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) {
-  if (!file_) return;
+  if (!holds_numbers()) return;
   const auto* source = static_cast<const std::byte*>(from);
   static_cast<Region&>(to).each_part(
       offset, bytes,
@@ -133,7 +133,7 @@ Fence FileMemory::copy_to_host(void* to, const Storage& from, std::int64_t offse
 }
 
 void FileMemory::read(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) const {
-  if (!file_) return;
+  if (!holds_numbers()) return;
   auto* target = static_cast<std::byte*>(to);
   static_cast<const Region&>(from).each_part(
       offset, bytes,

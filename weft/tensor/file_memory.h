@@ -21,7 +21,7 @@ namespace weft {
 class FileMemory final : public Device {
  public:
   struct BackingFile {
-    std::filesystem::path directory;  // empty: nothing is kept, bytes are counted
+    std::filesystem::path directory;  // empty: what is in the file is not kept, bytes are counted
     std::string name;                 // for messages, and for the moment until the file has none
     double fraction = 1;              // of every storage that lies in the file
     const FileSystem* files = &disk();
@@ -39,7 +39,8 @@ class FileMemory final : public Device {
   StorageRef allocate(std::int64_t bytes, Use use) override;
   void recycle(Storage& storage) noexcept override;
   Kernels& kernels() override { return *none_; }
-  bool holds_numbers() const override { return file_.has_value(); }
+  /// Without a file where all stays in memory that does.
+  bool holds_numbers() const override { return file_ || (backing_.fraction == 0 && rest_.holds_numbers()); }
   bool host_visible() const override { return false; }
   Fence copy_from_host(Storage& to, std::int64_t offset, const void* from, std::int64_t bytes) override;
   Fence copy_to_host(void* to, const Storage& from, std::int64_t offset, std::int64_t bytes) override;

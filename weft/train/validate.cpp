@@ -110,32 +110,6 @@ void one_bit(const OptimizerConfig& o, const ParallelConfig& p, const ModelConfi
          " is above {optimizer.onebit.most_factor} ", o.onebit.most_factor);
 }
 
-/// A rank holds all of them, or its share.
-void weights_in_files(const ParallelConfig& p) {
-  if (p.near_ranks > 1)
-    fail(
-        Kind::usage, "{parallel.near_ranks} ", p.near_ranks,
-        " keeps weights in memory a second time, and {optimizer.offload.weights} keeps them out of it: leave "
-        "one of them out");
-  if (data_ranks(p) > 1 && (p.zero == 1 || p.zero == 2))
-    fail(Kind::usage, "{optimizer.offload.weights}: {parallel.zero} ", p.zero,
-         " has every rank write weights that others updated; take {parallel.zero=3}, or 0");
-}
-
-void offload(const OptimizerConfig& o, const ParallelConfig& p) {
-  if (!o.offload.on) return;
-  if (o.offload.directory.empty())
-    fail(Kind::usage,
-         "{optimizer.offload.on} needs {optimizer.offload.directory}: a directory on a local disk");
-  within(o.offload.fraction, 0, 1, "{optimizer.offload.fraction}");
-  const bool walks = o.kind == OptimizerKind::adam || o.kind == OptimizerKind::sgd ||
-                     o.kind == OptimizerKind::lion || o.kind == OptimizerKind::lamb;
-  if (!walks)
-    fail(Kind::usage, "{optimizer.offload.on}: {optimizer.kind=", word_of(o.kind),
-         "} needs more of its states at once than a window of them: take adam, sgd, lion or lamb");
-  if (o.offload.weights) weights_in_files(p);
-}
-
 // Channels turn two by two.
 void pairs(const ModelConfig& m) {
   const auto turning = std::int64_t(double(turning_channels(m)) * m.rotary.percent);
@@ -195,17 +169,13 @@ std::vector<std::string> complete(TrainConfig& c, int world) {
   validate::evaluation(c);
   validate::rates(c);
   validate::optimizer(c);
+  validate::offload(c, notices);
   validate::scores(c);
   validate::precision(c, notices);
   validate::blocks(c, notices);
   validate::guard(c);
   validate::data(c, notices);
   validate::checkpoint(c);
-  if (c.checkpoint.in_background && c.optimizer.offload.on)
-    notices.push_back(
-        "{checkpoint.in_background} keeps a copy in memory of all that {optimizer.offload.on} keeps out of "
-        "it: "
-        "leave it out where memory is short");
   small_integers(c.parallel, notices);
   profile(c.profile, layout_of(c.parallel).world());
   within(c.log.timing_level, 0, 2, "{log.timing_level}");
@@ -266,7 +236,6 @@ void validate::optimizer(const TrainConfig& c) {
   not_negative(o.clip, "{optimizer.clip}");
   not_negative(o.weight_decay, "{optimizer.weight_decay}");
   moments(o);
-  offload(o, c.parallel);
   if (o.kind == OptimizerKind::muon) muon(o.muon, c.parallel, c.model);
   if (speaks_in_one_bit(o.kind)) one_bit(o, c.parallel, c.model);
   if (o.kind == OptimizerKind::zerooneadam && c.guard.replica_check_interval > 0 &&

@@ -28,6 +28,7 @@ void pieces(const TrainConfig&, std::int64_t each);
 void difficulty(const TrainConfig&);
 void rates(const TrainConfig&);
 void optimizer(const TrainConfig&);
+void offload(TrainConfig&, std::vector<std::string>& notices);
 /// Whoever looks at greatest scores.
 void scores(const TrainConfig&);
 void precision(TrainConfig&, std::vector<std::string>& notices);

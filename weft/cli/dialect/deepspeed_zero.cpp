@@ -22,28 +22,48 @@ constexpr std::string_view
     optimizer_at = "zero_optimization.offload_optimizer",
     on_disk = R"({"zero_optimization":{"offload_optimizer":{"device":"nvme","nvme_path":"/tmp"}}})";
 
-// Ranks compute in the memory of the host: what frees it is a disk.
+/// Whether what may lie elsewhere lies in files; or in the host's memory, or nowhere else.
+enum class Elsewhere : std::uint8_t { nowhere, in_memory, in_files };
+
+Elsewhere elsewhere_of(const Key& key, const std::string& device) {
+  if (device == "none") return Elsewhere::nowhere;
+  if (device == "cpu") return Elsewhere::in_memory;
+  if (device == "nvme") return Elsewhere::in_files;
+  fail(Kind::usage, key.path, " ", device, " is none of none, cpu and nvme");
+}
+
 void offload_optimizer(Taking& t, const Key& key, const Json& value) {
-  const std::string device = value.get<std::string>();
-  if (device == "none") return;
-  if (device != "nvme")
-    fail(Kind::usage, key.path, " ", device,
-         ": ranks compute in the memory of the host; nvme, with nvme_path, is what frees it");
+  const Elsewhere where = elsewhere_of(key, value.get<std::string>());
+  if (where == Elsewhere::nowhere) return;
   t.set(key.path, "optimizer.offload.on", {"true"});
+  if (where == Elsewhere::in_memory) return;
   const std::string path = t.word_at("zero_optimization.offload_optimizer.nvme_path", "");
   if (path.empty())
     fail(Kind::usage, key.path, " nvme needs ", optimizer_at, ".nvme_path: a directory on a local disk");
   t.set("zero_optimization.offload_optimizer.nvme_path", "optimizer.offload.directory", {path});
 }
 
+void weights_too(Taking& t, const Key& key) {
+  t.set(key.path, "optimizer.offload.on", {"true"});
+  t.set(key.path, "optimizer.offload.weights", {"true"});
+}
+/// What older files say.
+void states_in_memory(Taking& t, const Key& key, const Json& value) {
+  if (value.get<bool>()) t.set(key.path, "optimizer.offload.on", {"true"});
+}
+void weights_in_memory(Taking& t, const Key& key, const Json& value) {
+  if (value.get<bool>()) weights_too(t, key);
+}
+
 // One file of a rank holds both.
 void offload_parameters(Taking& t, const Key& key, const Json& value) {
-  const std::string device = value.get<std::string>();
-  if (device == "none") return;
-  if (device != "nvme")
-    fail(Kind::usage, key.path, " ", device,
-         ": ranks compute in the memory of the host; nvme is what frees it");
-  if (t.word_at("zero_optimization.offload_optimizer.device", "none") != "nvme")
+  const Elsewhere where = elsewhere_of(key, value.get<std::string>());
+  if (where == Elsewhere::nowhere) return;
+  const bool has_file = t.word_at("zero_optimization.offload_optimizer.device", "none") == "nvme";
+  // Beside states in files weights stay in memory as they are.
+  if (where == Elsewhere::in_memory && !has_file) weights_too(t, key);
+  if (where == Elsewhere::in_memory) return;
+  if (!has_file)
     fail(Kind::usage, key.path, " nvme needs ", optimizer_at,
          ".device nvme: states take six times the room of weights");
   const std::string path = t.word_at("zero_optimization.offload_optimizer.nvme_path", "");
@@ -72,7 +92,8 @@ constexpr std::string_view
     one_way = "there is one implementation",
     in_four = "what int4 leaves out of a gradient is not added to the next",
     next_layer = "the next layer's weights are read while one computes",
-    parameters = "weights in another memory than the ranks'; offload_param with nvme puts them in files";
+    states = "`optimizer.offload`: states in the host's memory, as offload_optimizer with cpu",
+    parameters = "weights in the host's memory, as offload_param with cpu";
 
 // clang-format off
 constexpr Key stages[] = {
@@ -127,8 +148,8 @@ constexpr Key third_stage[] = {
 
 constexpr Key elsewhere[] = {
     beside(on_disk, does("zero_optimization.offload_optimizer.device", text, offload_optimizer,
-         "nvme: `optimizer.offload`, states in a file of every rank; none: nothing; cpu is refused, "
-         "since ranks compute in the memory of the host", "\"nvme\"")),
+         "nvme: `optimizer.offload`, states in a file of every rank; cpu: in the host's memory, "
+         "where ranks on processors compute anyway; none: nothing", "\"nvme\"")),
     beside(on_disk, does("zero_optimization.offload_optimizer.nvme_path", text, with_device, "`optimizer.offload.directory`", "\"/var\"")),
     beside(on_disk, does("zero_optimization.offload_optimizer.ratio", real, offload_ratio,
          "`optimizer.offload.fraction`: how much of them lies in files", "0.5")),
@@ -141,16 +162,16 @@ constexpr Key elsewhere[] = {
     refuses("zero_optimization.offload_optimizer.super_offload", flag, "another memory's processors for the update", "false", "true"),
     idle("zero_optimization.offload_optimizer.cpuadam_cores_perc", real, "--threads says what a rank computes on", "0.8"),
     beside(on_disk, does("zero_optimization.offload_param.device", text, offload_parameters,
-         "nvme: `optimizer.offload.weights`, weights in the file of states; none: nothing; cpu is refused, "
-         "since ranks compute in the memory of the host", "\"nvme\"")),
+         "nvme: `optimizer.offload.weights`, weights in the file of states; cpu: in the host's memory, "
+         "where ranks on processors compute anyway (refused on a GPU); none: nothing", "\"nvme\"")),
     idle("zero_optimization.offload_param.nvme_path", text, "weights lie where offload_optimizer puts states", "\"/tmp\""),
     idle("zero_optimization.offload_param.buffer_count", whole, next_layer, "5"),
     idle("zero_optimization.offload_param.buffer_size", whole, next_layer, "100000000"),
     idle("zero_optimization.offload_param.max_in_cpu", whole, next_layer, "1000000000"),
     idle("zero_optimization.offload_param.pin_memory", flag, next_layer, "true"),
-    refuses("zero_optimization.cpu_offload", flag, "states in another memory than the ranks'; offload_optimizer with nvme puts them in files", "false", "true"),
-    refuses("zero_optimization.cpu_offload_params", flag, parameters, "false", "true"),
-    refuses("zero_optimization.cpu_offload_param", flag, parameters, "false", "true"),
+    does("zero_optimization.cpu_offload", flag, states_in_memory, states, "true"),
+    does("zero_optimization.cpu_offload_params", flag, weights_in_memory, parameters, "true"),
+    does("zero_optimization.cpu_offload_param", flag, weights_in_memory, parameters, "true"),
     idle("zero_optimization.cpu_offload_use_pin_memory", flag, "only cpu_offload reads it", "true"),
     idle("aio.block_size", whole, ahead, "1048576"),
     idle("aio.queue_depth", whole, ahead, "8"),

@@ -98,8 +98,8 @@ Group optimizer() {
           on("use-precision-aware-optimizer", {{.path = "optimizer.any_moment_type", .value = "true"}},
              "--exp-avg-dtype and --exp-avg-sq-dtype may be bf16, fp16 or fp8"),
           on("optimizer-cpu-offload", {{.path = "optimizer.offload.on", .value = "true"}},
-             "optimizer states lie in files of --offload-directory, not in the memory in which ranks "
-             "compute"),
+             "optimizer states lie in files of --offload-directory; without it in the host's memory, "
+             "where ranks on processors compute anyway"),
           value("optimizer-offload-fraction", "optimizer.offload.fraction"),
           value("offload-directory", "optimizer.offload.directory"),
           value("offload-buffers", "optimizer.offload.buffers"),
