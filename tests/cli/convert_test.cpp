@@ -16,7 +16,7 @@
 #include "weft/cli/read_model.h"
 #include "weft/cli/verbs.h"
 #include "weft/model/gpt/gpt.h"
-#include "weft/train/resume_hub.h"
+#include "weft/train/resume_theirs.h"
 #include "weft/train/resume_weights.h"
 #include "weft/train/save_facts.h"
 

@@ -165,7 +165,7 @@ TEST(HubBeside, models_in_our_own_ways_of_storing_become_theirs) {
     EXPECT_EQ(read.type, type);
     SoloCommunicator solo;
     ReadModel model(read.model, solo);
-    load_hub(HubWeights(folder / "out", read), model.named(), solo);
+    load_theirs(HubWeights(folder / "out", read), model.named(), solo);
     EXPECT_LT(difference(model.logits(written_prompt, {}), ours), 1e-5) << type;
   }
 }

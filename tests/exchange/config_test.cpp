@@ -117,10 +117,10 @@ TEST(HubConfig, a_run_of_another_model_is_refused_with_the_first_setting_that_di
   run.hidden_dropout = 0.1;
   run.init.std = 0.01;
   run.precision = Precision::bf16;
-  EXPECT_NO_THROW(must_agree(run, hub, "c"));
+  EXPECT_NO_THROW(must_agree(run, hub.model, "c: its config.json"));
   run.rotary.base = 5000;
   EXPECT_EQ(
-      refused([&] { must_agree(run, hub, "c"); }),
+      refused([&] { must_agree(run, hub.model, "c: its config.json"); }),
       "c: its config.json says rotary.base 10000, and 5000 is asked for; {checkpoint.use_args} takes the "
       "model from there");
 }

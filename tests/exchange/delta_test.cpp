@@ -209,6 +209,6 @@ TEST(HubDelta, models_in_our_own_ways_of_storing_become_theirs) {
       write_with_gains(config, folder / "out", [](std::size_t i) { return 0.5F + 0.25F * float(i % 5); });
   const HubConfig again = read_hub_config(folder / "out");
   ReadModel copy(again.model, solo);
-  load_hub(HubWeights(folder / "out", again), copy.named(), solo);
+  load_theirs(HubWeights(folder / "out", again), copy.named(), solo);
   EXPECT_LT(difference(copy.logits(written_prompt), ours), 1e-5);
 }

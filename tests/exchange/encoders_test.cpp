@@ -92,7 +92,7 @@ TEST(HubT5, lengths_are_a_runs_own) {
   ModelConfig run = hub.model;
   run.sequence = run.max_positions = 1024;
   run.decoder_sequence = 64;
-  EXPECT_EQ(refused([&] { must_agree(run, hub, "c"); }), "");
+  EXPECT_EQ(refused([&] { must_agree(run, hub.model, "c"); }), "");
 }
 
 TEST(HubT5, what_none_of_them_has_is_named) {
@@ -162,7 +162,7 @@ std::vector<float> said_by(const std::filesystem::path& directory, const Expecte
   const HubConfig hub = read_hub_config(directory);
   SoloCommunicator solo;
   ReadModel model(hub.model, solo);
-  load_hub(HubWeights(directory, hub), model.named(), solo);
+  load_theirs(HubWeights(directory, hub), model.named(), solo);
   return model.logits(asked.prompt, asked.source);
 }
 
@@ -247,7 +247,7 @@ TEST(HubBert, says_of_the_order_of_sentences_what_transformers_says) {
     ASSERT_EQ(expected.order.size(), 2U);
     SoloCommunicator solo;
     ReadModel model(hub.model, solo);
-    load_hub(HubWeights(hub_model(name), hub), model.named(), solo);
+    load_theirs(HubWeights(hub_model(name), hub), model.named(), solo);
     EXPECT_LT(difference(order_said(model, expected.prompt), expected.order), 1e-5) << name;
   }
 }
@@ -292,7 +292,7 @@ TEST(HubBert, norms_may_have_their_old_names) {
   const HubConfig hub = read_hub_config(folder / "m");
   const Expected expected = expected_of(hub_model("bert"));
   ReadModel model(hub.model, solo);
-  load_hub(HubWeights(folder / "m", hub), model.named(), solo);
+  load_theirs(HubWeights(folder / "m", hub), model.named(), solo);
   EXPECT_LT(difference(model.logits(expected.prompt), expected.logits), 1e-5);
 }
 

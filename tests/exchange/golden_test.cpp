@@ -27,7 +27,7 @@ std::vector<float> logits_in(const std::filesystem::path& directory, const std::
   SoloCommunicator solo;
   const HubConfig config = read_hub_config(directory);
   ReadModel model(config.model, solo);
-  load_hub(HubWeights(directory, config), model.named(), solo);
+  load_theirs(HubWeights(directory, config), model.named(), solo);
   return model.logits(prompt, source);
 }
 
@@ -67,7 +67,7 @@ TEST_P(Hub, a_written_directory_gives_the_same_numbers_and_the_same_settings) {
                                     {.dtype = Dtype::f32, .shard_bytes = 9000, .tokens = {}});
   EXPECT_GT(written.files, 1);
   const HubConfig again = read_hub_config(folder / "out");
-  EXPECT_NO_THROW(must_agree(config_.model, again, "out"));
+  EXPECT_NO_THROW(must_agree(config_.model, again.model, "out"));
   EXPECT_TRUE(again.notices.empty());
   const HubWeights copy(folder / "out", again);
   for (const Recipe& recipe : weights.all())
@@ -129,7 +129,7 @@ TEST(HubRanks, each_reads_its_own_part_and_no_more) {
     const Expected expected = expected_of(hub_model(name));
     run_as_threads(2, [&](Communicator& world) {
       ReadModel model(config.model, world);
-      load_hub(HubWeights(hub_model(name), config), model.named(), world);
+      load_theirs(HubWeights(hub_model(name), config), model.named(), world);
       EXPECT_LT(difference(model.logits(expected.prompt, expected.source), expected.logits), 1e-5) << name;
     });
   }

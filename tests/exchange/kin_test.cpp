@@ -226,7 +226,7 @@ TEST(HubKin, a_glm_with_latent_attention_is_a_deepseek) {
 TEST(HubKin, kimi_is_a_deepseek_under_another_name) {
   const ModelConfig kimi = model_with("deepseek_v3", {{"model_type", "kimi_k2"}});
   EXPECT_EQ(type_for(kimi), "deepseek_v3");
-  EXPECT_NO_THROW(must_agree(model_of("deepseek_v3"), {.type = "kimi_k2", .model = kimi}, "c"));
+  EXPECT_NO_THROW(must_agree(model_of("deepseek_v3"), kimi, "c"));
   const json inside = settings_of("deepseek_v3");
   const HubConfig seeing =
       hub_config_from_json(json{{"model_type", "kimi_k25"}, {"text_config", inside}}.dump(), "c");

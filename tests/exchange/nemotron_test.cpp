@@ -28,7 +28,7 @@ std::vector<float> logits_in(const std::filesystem::path& directory,
   SoloCommunicator solo;
   const HubConfig config = read_hub_config(directory);
   ReadModel model(config.model, solo);
-  load_hub(HubWeights(directory, config), model.named(), solo);
+  load_theirs(HubWeights(directory, config), model.named(), solo);
   return model.logits(prompt);
 }
 

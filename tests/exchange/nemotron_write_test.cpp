@@ -150,10 +150,10 @@ TEST(HubNemotronWrite, a_run_agrees_with_a_directory_whatever_nothing_depends_on
   ModelConfig run = hub.model;
   run.ffn_hidden = 1000;
   run.max_positions = run.sequence = 8;
-  EXPECT_EQ(refused([&] { must_agree(run, hub, "c"); }), "");
+  EXPECT_EQ(refused([&] { must_agree(run, hub.model, "c: its config.json"); }), "");
   run.state.groups = 1;
   EXPECT_EQ(
-      refused([&] { must_agree(run, hub, "c"); }),
+      refused([&] { must_agree(run, hub.model, "c: its config.json"); }),
       "c: its config.json says state.groups 2, and 1 is asked for; {checkpoint.use_args} takes the model "
       "from there");
 }
@@ -212,6 +212,6 @@ TEST(HubNemotronWrite, models_in_our_own_ways_of_storing_become_theirs) {
   const HubConfig again = read_hub_config(folder / "out");
   EXPECT_FALSE(again.model.norm_centered_gain);
   ReadModel copy(again.model, solo);
-  load_hub(HubWeights(folder / "out", again), copy.named(), solo);
+  load_theirs(HubWeights(folder / "out", again), copy.named(), solo);
   EXPECT_LT(difference(copy.logits(written_prompt), ours), 1e-5);
 }

@@ -179,7 +179,7 @@ TEST(HubPhi3, models_in_our_own_ways_of_storing_become_theirs) {
     EXPECT_EQ(again.type, name);
     SoloCommunicator solo;
     ReadModel copy(again.model, solo);
-    load_hub(HubWeights(folder / "out", again), copy.named(), solo);
+    load_theirs(HubWeights(folder / "out", again), copy.named(), solo);
     EXPECT_LT(difference(copy.logits(written_prompt), ours), 1e-5) << name;
   }
 }

@@ -7,7 +7,7 @@
 #include "weft/base/fields.h"
 #include "weft/train/describe.h"
 #include "weft/train/resume.h"
-#include "weft/train/resume_hub.h"
+#include "weft/train/resume_theirs.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -22,7 +22,7 @@ TrainConfig run_of(const std::string& name, const ParallelConfig& parallel,
   TrainConfig c;
   c.model.sequence = 48;
   Fields fields(c);
-  from_json(fields, settings_of_hub(folder / name, true), Origin::checkpoint);
+  from_json(fields, settings_of_theirs(folder / name, true), Origin::checkpoint);
   c.model.hidden_dropout = c.model.attention_dropout = 0;
   c.model.experts.router.coefficients = {0};
   c.checkpoint.load = (folder / name).string();

@@ -15,7 +15,7 @@
 #include "weft/exchange/hub_write.h"
 #include "weft/train/describe.h"
 #include "weft/train/resume.h"
-#include "weft/train/resume_hub.h"
+#include "weft/train/resume_theirs.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -38,7 +38,7 @@ TrainConfig run_from(const std::filesystem::path& directory, const std::filesyst
   config.model.sequence = 8;
   config.model.vocabulary_unit = 2;
   Fields fields(config);
-  from_json(fields, settings_of_hub(directory, true), Origin::checkpoint);
+  from_json(fields, settings_of_theirs(directory, true), Origin::checkpoint);
   config.checkpoint.load = load.string();
   config.checkpoint.finetune = true;
   return config;

@@ -1,5 +1,5 @@
-// weft checkpoint convert: a Hugging Face directory to a checkpoint of weft and back. What was written is
-// read again, and its logits compared, before it is called done.
+// weft checkpoint convert: another program's model to a checkpoint of weft, and to Hugging Face. What was
+// written is read again, and its logits compared, before it is called done.
 #include "weft/cli/convert.h"
 #include "weft/cli/dialect/spelling.h"
 
@@ -18,12 +18,11 @@
 #include "weft/checkpoint/save.h"
 #include "weft/cli/gpu_run.h"
 #include "weft/cli/read_model.h"
-#include "weft/exchange/hub_weights.h"
 #include "weft/exchange/hub_write.h"
 #include "weft/tensor/host.h"
 #include "weft/text/open.h"
 #include "weft/train/keep_tokenizer.h"
-#include "weft/train/resume_hub.h"
+#include "weft/train/resume_theirs.h"
 #include "weft/train/run_data.h"
 #include "weft/train/save_facts.h"
 
@@ -33,8 +32,8 @@ namespace {
 namespace fs = std::filesystem;
 using exchange::Recipe;
 
-enum class Form : std::uint8_t { guess, weft, hf };
-constexpr std::array<std::string_view, 3> words(Form) { return {"guess", "weft", "hf"}; }
+enum class Form : std::uint8_t { guess, weft, hf, megatron };
+constexpr std::array<std::string_view, 4> words(Form) { return {"guess", "weft", "hf", "megatron"}; }
 enum class Store : std::uint8_t { same, f32, bf16, f16 };
 constexpr std::array<std::string_view, 4> words(Store) { return {"same", "f32", "bf16", "f16"}; }
 
@@ -50,8 +49,8 @@ struct ConvertOptions {
 
 template <class Visitor>
 void describe(Visitor& v, ConvertOptions& o) {
-  v("from", o.from, "weft or hf; guess: what the directory is");
-  v("to", o.to, "weft or hf; guess: the other one");
+  v("from", o.from, "weft, hf or megatron; guess: what the directory is");
+  v("to", o.to, "weft or hf; guess: weft, and of weft hf");
   v("dtype", o.dtype, "type of the numbers written; same: as they are stored");
   v("tokenizer", o.tokenizer,
     "directory or file of the tokenizer to put beside the weights, instead of the model's");
@@ -68,8 +67,7 @@ struct Conversion {
 };
 
 Form form_of(const std::string& word, const char* flag) {
-  for (const std::string_view later : {"megatron", "gguf"})
-    if (word == later) fail(Kind::usage, "checkpoint convert: weft cannot read or write ", later, " yet");
+  if (word == "gguf") fail(Kind::usage, "checkpoint convert: weft cannot read or write gguf yet");
   try {
     Form form = Form::guess;
     read_word(word, form);
@@ -77,6 +75,12 @@ Form form_of(const std::string& word, const char* flag) {
   } catch (const Error& error) {
     fail(Kind::usage, "checkpoint convert: ", flag, ": ", error.what());
   }
+}
+
+Form form_found(const fs::path& directory) {
+  const auto program = exchange::program_of(directory);
+  if (!program) return Form::weft;
+  return *program == exchange::Program::megatron ? Form::megatron : Form::hf;
 }
 
 Conversion asked(Args args) {
@@ -91,13 +95,15 @@ Conversion asked(Args args) {
   std::error_code error;
   if (!fs::is_directory(job.from, error))
     fail(Kind::usage, "checkpoint convert: ", others[0], " is no directory");
-  const Form found = exchange::is_hub_directory(job.from) ? Form::hf : Form::weft;
+  const Form found = form_found(job.from);
   const Form given = form_of(job.options.from, "--from");
   if (given != Form::guess && given != found)
     fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
          "'s, and --from ", job.options.from, " is asked for");
   job.target = form_of(job.options.to, "--to");
-  if (job.target == Form::guess) job.target = found == Form::hf ? Form::weft : Form::hf;
+  if (job.target == Form::guess) job.target = found == Form::weft ? Form::hf : Form::weft;
+  if (job.target == Form::megatron)
+    fail(Kind::usage, "checkpoint convert: weft cannot write megatron yet: --to hf or weft");
   if (job.target == found)
     fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
          "'s already");
@@ -141,7 +147,7 @@ Rounding rounding_of(const NamedModel& made, const ConvertOptions& options) {
   if (dtype == Dtype::f32) return {};
   std::set<std::string, std::less<>> kept;  // f32 in files of Hugging Face whatever the others are
   const ModelConfig& model = made.settings.model;
-  if (made.hub)
+  if (made.theirs)
     for (const Recipe& recipe : exchange::recipes(exchange::type_for(model), model))
       if (std::ranges::any_of(recipe.parts, &Theirs::always_f32)) kept.insert(recipe.name);
   return [dtype, kept](const std::string& name) { return kept.contains(name) ? Dtype::f32 : dtype; };
@@ -208,7 +214,7 @@ void report(const Conversion& job, const Result& result, const Compared& compare
          job.from.string(), ": they differ by ", part, " of the largest; do not use it");
 }
 
-// ---- Hugging Face to weft
+// ---- to weft
 
 /// What a text of the model goes by beside the tokenizer; empty where nothing does.
 std::string generation_json(const Generation& generation) {
@@ -218,7 +224,8 @@ std::string generation_json(const Generation& generation) {
 }
 
 Result to_weft(const Conversion& job, const NamedModel& source) {
-  const exchange::HubWeights weights(source.path, *source.hub);
+  const auto opened = source.theirs->open();
+  const exchange::TheirWeights& weights = *opened;
   for (const std::string& notice : weights.notices()) std::cerr << spelled(notice) << '\n';
   Result out;
   out.made = checkpoint::step_directory(job.to, 0);
@@ -229,7 +236,8 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
   RunFacts facts;
   facts.configuration.model = source.settings.model;
   facts.run.optimizer = false;
-  const fs::path tokenizer = job.options.tokenizer.empty() ? job.from : fs::path(job.options.tokenizer);
+  const fs::path tokenizer =
+      job.options.tokenizer.empty() ? source.theirs->tokenizer : fs::path(job.options.tokenizer);
   if (!job.options.tokenizer.empty() || !tokenizer_in(tokenizer).type.empty()) {
     out.tokenizer = exchange::copy_tokenizer(tokenizer, job.to / "tokenizer");
     if (const std::string generation = generation_json(source.generation); !generation.empty())
@@ -239,7 +247,8 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
     facts.tokenizer =
         tokenizer_fact(named, run_tokenizer(named, facts.configuration.model.vocabulary)->size());
   }
-  const bool coded = source.hub->blocks.has_value();  // matrices in eight bits become bf16
+  // Matrices in eight bits become bf16.
+  const bool coded = source.theirs->hub && source.theirs->hub->blocks;
   out.stored = coded ? Dtype::f8e4m3 : weights.dtype(weights.all().front());
   out.dtype = dtype_or(job.options.dtype, coded ? Dtype::bf16 : out.stored);
   const exchange::Streamed streamed = exchange::stream(
@@ -254,7 +263,7 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
   return out;
 }
 
-// ---- weft to Hugging Face
+// ---- to Hugging Face
 
 exchange::HubTokens tokens_of(const fs::path& directory, const NamedModel& source) {
   TrainConfig settings;
@@ -302,13 +311,31 @@ Dtype stored_in(const checkpoint::OpenStep& step, const Recipe& recipe) {
   return found == step.index().tensors.end() ? Dtype::f32 : found->second.dtype;
 }
 
+/// Whole tensors of ours, wherever they come from.
+struct Reading {
+  Dtype stored = Dtype::f32;
+  std::function<std::vector<float>(const Recipe&)> read;
+};
+Reading reading_of(const NamedModel& source, const Recipe& first) {
+  if (!source.theirs) {
+    const auto weights = std::make_shared<exchange::StepWeights>(source.path);
+    return {stored_in(weights->step(), first),
+            [weights](const Recipe& recipe) { return weights->read(recipe); }};
+  }
+  const std::shared_ptr<const exchange::TheirWeights> weights = source.theirs->open();
+  return {weights->dtype(weights->at(first.name)), [weights](const Recipe& recipe) {
+            std::vector<float> out(std::size_t(recipe.shape.elements()));
+            weights->read(weights->at(recipe.name), 0, out);
+            return out;
+          }};
+}
+
 Result to_hub(const Conversion& job, const NamedModel& source) {
-  exchange::StepWeights weights(source.path);
   const ModelConfig& model = source.settings.model;
-  const auto all = exchange::recipes(exchange::type_for(model), model);
+  const Reading reading = reading_of(source, exchange::recipes(exchange::type_for(model), model).front());
   Result out;
   out.made = job.to;
-  out.stored = stored_in(weights.step(), all.front());
+  out.stored = reading.stored;
   out.dtype = dtype_or(job.options.dtype, out.stored);
   if (!checkpoint::step_directories(job.to).empty())
     fail(Kind::usage, job.to.string(), ": holds checkpoints; name another directory");
@@ -319,8 +346,7 @@ Result to_hub(const Conversion& job, const NamedModel& source) {
       .dtype = out.dtype,
       .shard_bytes = job.options.shard_bytes,
       .tokens = out.tokenizer.empty() ? exchange::HubTokens{} : tokens_of(job.to, source)};
-  out.written = exchange::write_hub(
-      job.to, model, [&](const Recipe& recipe) { return weights.read(recipe); }, how);
+  out.written = exchange::write_hub(job.to, model, reading.read, how);
   return out;
 }
 

@@ -190,8 +190,8 @@ Wish wish_of(const Task& task, const Choice& choice) {
   const GenerateOptions& o = task.options;
   Wish wish{.prompt = task.prompt, .tokens = o.tokens, .choice = choice, .seed = o.seed, .ends = {}};
   wish.ends = task.named.generation.ends;
-  if (!task.named.hub) return wish;
-  wish.start = task.named.hub->start;
+  if (!task.named.theirs || !task.named.theirs->hub) return wish;
+  wish.start = task.named.theirs->hub->start;
   if (task.speaker.model.config.decoder_layers > 0 && !wish.ends.empty()) wish.closes = wish.ends.front();
   return wish;
 }

@@ -8,11 +8,10 @@
 #include "weft/base/file.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
-#include "weft/exchange/hub_weights.h"
 #include "weft/model/kinds.h"
 #include "weft/ops/elementwise.h"
 #include "weft/train/keep_tokenizer.h"
-#include "weft/train/resume_hub.h"
+#include "weft/train/resume_theirs.h"
 #include "weft/train/resume_weights.h"
 #include "weft/train/save_facts.h"
 
@@ -59,12 +58,14 @@ Generation generation_of_step(const fs::path& step, const TokenizerConfig& token
   return kept.file.empty() && !first.empty() ? generation_in(first.parent_path()) : kept;
 }
 
-NamedModel found_hub(const fs::path& directory) {
-  NamedModel out{.path = directory, .hub = exchange::read_hub_config(directory)};
-  out.settings.model = out.hub->model;
-  out.settings.data.tokenizer = tokenizer_in(directory);
-  out.generation = generation_in(directory, out.hub->ends);
-  out.notices = out.hub->notices;
+NamedModel found_theirs(const fs::path& directory) {
+  NamedModel out{.path = directory, .theirs = exchange::read_theirs(directory)};
+  const exchange::TheirModel& theirs = *out.theirs;
+  out.settings.model = theirs.model;
+  out.settings.data.tokenizer = tokenizer_in(theirs.tokenizer);
+  out.generation =
+      generation_in(theirs.tokenizer, theirs.hub ? theirs.hub->ends : std::vector<std::int32_t>());
+  out.notices = theirs.notices;
   return out;
 }
 
@@ -88,24 +89,24 @@ ModelConfig to_read(ModelConfig model, Precision precision) {
   return model;
 }
 
-/// Fills weights from what a person named; a directory of Hugging Face is looked through once.
+/// Fills weights from what a person named; another program's directory is looked through once.
 class Source {
  public:
   explicit Source(const NamedModel& named) : named_(named) {
-    if (named.hub) hub_.emplace(named.path, *named.hub);
+    if (named.theirs) theirs_ = named.theirs->open();
   }
   void fill(Weights& weights, Communicator& world) const {
-    if (!hub_) {
+    if (!theirs_) {
       (void)load_weights(named_.path, weights, world);
       return;
     }
-    exchange::load_hub(*hub_, named_weights(weights), world);
+    exchange::load_theirs(*theirs_, named_weights(weights), world);
     weights.publish();
   }
 
  private:
   const NamedModel& named_;
-  std::optional<exchange::HubWeights> hub_;
+  std::unique_ptr<exchange::TheirWeights> theirs_;
 };
 
 }  // namespace
@@ -113,7 +114,7 @@ class Source {
 NamedModel find_model(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) fail(Kind::usage, directory.string(), ": is no directory");
-  return exchange::is_hub_directory(directory) ? found_hub(directory) : found_step(directory);
+  return exchange::program_of(directory) ? found_theirs(directory) : found_step(directory);
 }
 
 void read_no_longer(ModelConfig& config, std::int64_t tokens) {
@@ -129,10 +130,7 @@ ReadModel::ReadModel(const NamedModel& named, Precision precision, Device& devic
   weights_ =
       std::make_unique<Weights>([this](const VisitParameter& visit) { stages_[0].each_parameter(visit); },
                                 device, compute_type(precision), Weights::For::reading);
-  if (named.hub)
-    (void)load_hub_weights(named.path, named.settings.model, *weights_, solo_);
-  else
-    (void)load_weights(named.path, *weights_, solo_);
+  Source(named).fill(*weights_, solo_);
 }
 
 std::vector<float> logits_in_parts(const NamedModel& named, std::span<const std::int32_t> text,

@@ -1,4 +1,5 @@
-// A model that a person names on the command line: a checkpoint of weft or a Hugging Face directory.
+// A model that a person names on the command line: a checkpoint of weft, a Hugging Face directory or a
+// checkpoint of Megatron's.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "weft/comm/solo.h"
-#include "weft/exchange/hub_config.h"
+#include "weft/exchange/their_model.h"
 #include "weft/generate/logits.h"
 #include "weft/optim/weights.h"
 #include "weft/train/config.h"
@@ -25,9 +26,9 @@ struct Generation {
 };
 
 struct NamedModel {
-  std::filesystem::path path;              // a step's directory, or Hugging Face's
-  std::optional<exchange::HubConfig> hub;  // none: a step of weft
-  TrainConfig settings;                    // model and tokenizer
+  std::filesystem::path path;                  // a step's directory, or another program's
+  std::optional<exchange::TheirModel> theirs;  // of another program; none: a step of weft
+  TrainConfig settings;                        // model and tokenizer
   Generation generation = {};
   std::vector<std::string> notices = {};  // to be said once
 };

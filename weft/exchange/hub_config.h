@@ -52,6 +52,7 @@ std::string generation_config_json(const HubTokens& tokens);
 
 /// Fails with Kind::usage where a run's model would compute something else from the same weights: the first
 /// setting that differs is named. Dropout, precision, the beginnings of weights and a shorter sequence may.
-void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string& who);
+/// `who` begins the sentence: what says of their model what it is.
+void must_agree(const ModelConfig& run, const ModelConfig& theirs, const std::string& who);
 
 }  // namespace weft::exchange

@@ -53,15 +53,14 @@ std::string generation_config_json(const HubTokens& tokens) {
   return out.dump(2) + "\n";
 }
 
-void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string& who) {
+void must_agree(const ModelConfig& run, const ModelConfig& theirs, const std::string& who) {
   // What a run may say of a model that config.json does not.
   constexpr std::string_view of_the_run[] = {"sequence", "window_full_every"};
-  if (run.kind != hub.model.kind)
-    fail(Kind::usage, who, ": is of a model of the family ", hub.model.kind, ", and ", run.kind,
-         " is asked for");
+  if (run.kind != theirs.kind)
+    fail(Kind::usage, who, " is of a model of the family ", theirs.kind, ", and ", run.kind, " is asked for");
   const HubSpelling spelling = kind_of(run).hub;
   ModelConfig asked = spelling.plainly(run);
-  ModelConfig found = spelling.plainly(hub.model);
+  ModelConfig found = spelling.plainly(theirs);
   const Fields left(asked);
   const Fields right(found);
   for (std::size_t i = 0; i < left.all().size(); ++i) {
@@ -71,8 +70,8 @@ void must_agree(const ModelConfig& run, const HubConfig& hub, const std::string&
     const bool may =
         a.on_resume() != OnResume::model || std::ranges::find(of_the_run, path) != std::end(of_the_run);
     if (may || a.write() == b.write()) continue;
-    fail(Kind::usage, who, ": its config.json says ", path, " ", join(b.write(), " "), ", and ",
-         join(a.write(), " "), " is asked for; {checkpoint.use_args} takes the model from there");
+    fail(Kind::usage, who, " says ", path, " ", join(b.write(), " "), ", and ", join(a.write(), " "),
+         " is asked for; {checkpoint.use_args} takes the model from there");
   }
 }
 

@@ -1,40 +1,22 @@
-// Rows are found by the recipe's runs; numbers become float on the way.
+// Every tensor of a directory is accounted for before any is read.
 #include "weft/exchange/hub_weights.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/number.h"
-#include "weft/checkpoint/agree.h"
 #include "weft/exchange/mxfp4.h"
 #include "weft/model/kinds.h"
 
 namespace weft::exchange {
 namespace {
 
-constexpr std::int64_t chunk_elements = std::int64_t{1} << 20;
 /// What names of weights in four bits end with.
 constexpr const char *codes_end = "_blocks", *scales_end = "_scales";
 /// And of the scales of weights in eight bits, whose codes stand in the weight's place.
 constexpr const char* block_scales_end = "_scale_inv";
-
-// `count` elements of `bytes`, from element `first` on, each `step` after the last.
-struct Walk {
-  std::int64_t first = 0, step = 1, count = 0;
-};
-void widen(std::span<const std::byte> bytes, Dtype dtype, const Walk& walk, float* to) {
-  visit_float(dtype, [&]<class T>() {
-    const std::byte* from = bytes.data() + walk.first * std::int64_t(sizeof(T));
-    for (std::int64_t i = 0; i < walk.count; ++i) {
-      T value;  // a file's bytes need not be aligned
-      std::memcpy(&value, from + i * walk.step * std::int64_t(sizeof(T)), sizeof value);
-      to[i] = static_cast<float>(value);
-    }
-  });
-}
 
 // Old GPT-2 files leave the first word of their names out.
 std::string short_name(const std::string& name) {
@@ -54,23 +36,12 @@ std::string shared_name(const std::string& name) {
   return name == "cls.predictions.decoder.bias" ? "cls.predictions.bias" : name;
 }
 
-std::vector<std::byte> narrowed(std::span<const float> values, Dtype dtype) {
-  std::vector<std::byte> out(values.size() * std::size_t(size_of(dtype)));
-  visit_float(dtype, [&]<class T>() {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const T value(values[i]);
-      std::memcpy(out.data() + i * sizeof(T), &value, sizeof value);
-    }
-  });
-  return out;
-}
-
 }  // namespace
 
 HubWeights::HubWeights(const std::filesystem::path& directory, const HubConfig& config)
-    : tensors_(directory, text_name(config)),
-      blocks_(config.blocks),
-      recipes_(recipes(config.type, config.model)) {
+    : TheirWeights(directory.string(), recipes(config.type, config.model)),
+      tensors_(directory, text_name(config)),
+      blocks_(config.blocks) {
   account_for(config);
 }
 
@@ -78,13 +49,11 @@ void HubWeights::account_for(const HubConfig& config) {
   const std::string where = tensors_.directory().string();
   const ModelKind kind = kind_of(config.model);
   std::set<std::string> used;
-  for (std::size_t i = 0; i < recipes_.size(); ++i) {
-    places_[recipes_[i].name] = i;
-    for (Theirs& theirs : recipes_[i].parts) {
-      check_part(recipes_[i], theirs, config.model);
+  for (Recipe& recipe : recipes_)
+    for (Theirs& theirs : recipe.parts) {
+      check_part(recipe, theirs, config.model);
       for (const std::string& name : stored_as(theirs)) used.insert(name);
     }
-  }
   std::vector<std::string> unmade = tensors_.others();
   for (const std::string& name : tensors_.names()) {
     if (used.contains(name) || kind.hub.known_table(name)) continue;
@@ -177,22 +146,9 @@ void HubWeights::check_tied(const std::string& theirs, const std::string& ours) 
          ours == "output.words" ? "output" : "embedding", ", and they differ");
 }
 
-const Recipe& HubWeights::at(const std::string& ours) const {
-  const auto found = places_.find(ours);
-  if (found == places_.end()) fail(Kind::usage, tensors_.directory().string(), ": its model has no ", ours);
-  return recipes_[found->second];
-}
-
-Dtype HubWeights::dtype(const Recipe& recipe) const {
-  // Four bits and a power of two are a bf16, and what is published in eight is meant to be computed in it.
-  const auto of = [&](const Theirs& theirs) {
-    return packed_.contains(theirs.name) || is_coded(theirs) ? Dtype::bf16
-                                                             : tensors_.find(theirs.name)->dtype;
-  };
-  Dtype widest = of(recipe.parts.front());
-  for (const Theirs& theirs : recipe.parts)
-    if (of(theirs) != widest) widest = Dtype::f32;
-  return widest;
+// Four bits and a power of two are a bf16, and what is published in eight is meant to be computed in it.
+Dtype HubWeights::dtype_of_part(const Theirs& theirs) const {
+  return packed_.contains(theirs.name) || is_coded(theirs) ? Dtype::bf16 : tensors_.find(theirs.name)->dtype;
 }
 
 void HubWeights::read_coded(const Theirs& theirs, std::int64_t row, std::int64_t column,
@@ -206,7 +162,6 @@ void HubWeights::read_coded(const Theirs& theirs, std::int64_t row, std::int64_t
   unpack_codes({codes, of_row}, column, blocks_->columns, to);
 }
 
-/// Some of a row, from its column on.
 void HubWeights::read_row(const Theirs& theirs, std::int64_t row, std::int64_t column,
                           std::span<float> to) const {
   const std::int64_t rows = theirs.rows(), columns = theirs.elements() / rows;
@@ -219,90 +174,6 @@ void HubWeights::read_row(const Theirs& theirs, std::int64_t row, std::int64_t c
   const Walk walk = theirs.turned ? Walk{slab + column * rows + row, rows, std::ssize(to)}
                                   : Walk{slab + row * columns + column, 1, std::ssize(to)};
   widen(tensors_.bytes(theirs.name), tensors_.find(theirs.name)->dtype, walk, to.data());
-}
-
-void HubWeights::read(const Recipe& recipe, std::int64_t first, std::span<float> to) const {
-  const std::int64_t columns = recipe.columns();
-  std::int64_t row = first / columns, column = first % columns;
-  auto run = std::ranges::upper_bound(recipe.runs, row, {}, &RowRun::to) - 1;
-  for (std::size_t done = 0; done < to.size();) {
-    if (row >= run->to + run->count) ++run;
-    const std::int64_t count = std::min(columns - column, std::int64_t(to.size() - done));
-    read_row(recipe.parts[run->part], run->from + (row - run->to) * run->step, column,
-             to.subspan(done, std::size_t(count)));
-    done += std::size_t(count);
-    column = 0;
-    ++row;
-  }
-  if (recipe.plus != 0)
-    for (float& value : to) value = float(double(value) - recipe.plus);
-}
-
-namespace {
-
-// As a matrix: rows lie along all dimensions but the last. Nobody cuts those of a filter but along the first.
-std::array<std::array<std::int64_t, 2>, 2> rows_of(const Shard& box) {
-  const Shape &global = box.global, &local = box.local, &offset = box.offset;
-  const int last = global.rank() - 1;
-  if (last == 0) return {{{local[0], 1}, {offset[0], 0}}};
-  std::int64_t below = 1;
-  for (int i = 1; i < last; ++i) {
-    if (local[i] != global[i]) fail(Kind::internal, "exchange: a box of ", local, " of ", global);
-    below *= global[i];
-  }
-  return {{{local[0] * below, local[last]}, {offset[0] * below, offset[last]}}};
-}
-
-// A box is whole rows, or parts of rows that are read one by one.
-void fill(const HubWeights& weights, const Recipe& recipe, const checkpoint::Named& named,
-          const Piece& piece) {
-  const auto [local, offset] = rows_of(piece.where);
-  const std::int64_t rows = local[0], row0 = offset[0], width = local[1], column0 = offset[1];
-  const Tensor& tensor = named.tensor;
-  const std::int64_t at_once =
-      width == recipe.columns() ? std::max<std::int64_t>(1, chunk_elements / std::max<std::int64_t>(width, 1))
-                                : 1;
-  std::vector<float> values;
-  for (std::int64_t row = 0; row < rows; row += at_once) {
-    const std::int64_t now = std::min(at_once, rows - row);
-    values.resize(std::size_t(now * width));
-    weights.read(recipe, (row0 + row) * recipe.columns() + column0, values);
-    const auto bytes = narrowed(values, tensor.dtype());
-    tensor.device()
-        .copy_from_host(*tensor.storage(),
-                        (tensor.offset() + piece.at + row * width) * size_of(tensor.dtype()), bytes.data(),
-                        std::ssize(bytes))
-        .wait();
-  }
-}
-
-}  // namespace
-
-void load_hub(const HubWeights& weights, std::span<const checkpoint::Named> mine, Communicator& world) {
-  checkpoint::agree(world, [&]() -> std::string {
-    for (const checkpoint::Named& named : mine) {
-      check(named);
-      if (named.pieces.empty()) continue;
-      const Recipe& recipe = weights.at(named.name);
-      if (recipe.shape != named.pieces.front().where.global)
-        fail(Kind::usage, "exchange: ", named.name, " is ", recipe.shape, ", and ",
-             named.pieces.front().where.global, " is wanted");
-      for (const Piece& piece : named.pieces)
-        if (piece.where.local.elements() > 0) fill(weights, recipe, named, piece);
-    }
-    return {};
-  });
-}
-
-std::vector<std::string> load_hugging_face(const std::filesystem::path& directory, const ModelConfig& run,
-                                           std::span<const checkpoint::Named> mine, Communicator& world) {
-  const HubConfig config = read_hub_config(directory);
-  must_agree(run, config, directory.string());
-  const HubWeights weights(directory, config);
-  load_hub(weights, mine, world);
-  std::vector<std::string> notices = config.notices;
-  notices.insert(notices.end(), weights.notices().begin(), weights.notices().end());
-  return notices;
 }
 
 }  // namespace weft::exchange

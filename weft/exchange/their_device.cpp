@@ -1,16 +1,17 @@
 // A device whose memory is a directory: its storages have places in recipes instead of bytes.
 #include <cstring>
 #include <list>
+#include <map>
 
 #include "weft/base/error.h"
-#include "weft/exchange/hub_weights.h"
+#include "weft/exchange/their_weights.h"
 #include "weft/tensor/kernels.h"
 
 namespace weft::exchange {
 
-class HubDevice final : public Device {
+class TheirDevice final : public Device {
  public:
-  explicit HubDevice(const HubWeights& weights) : weights_(weights) {}
+  explicit TheirDevice(const TheirWeights& weights) : weights_(weights) {}
 
   Tensor tensor(const Recipe& recipe, Dtype dtype) {
     Storage& storage =
@@ -19,7 +20,7 @@ class HubDevice final : public Device {
     return {StorageRef(&storage), recipe.shape, dtype};
   }
 
-  const char* name() const override { return "a Hugging Face directory"; }
+  const char* name() const override { return "another program's directory"; }
   StorageRef allocate(std::int64_t, Use) override { read_only(); }
   void recycle(Storage&) noexcept override {}  // all go with the device
   Kernels& kernels() override { read_only(); }
@@ -51,9 +52,9 @@ class HubDevice final : public Device {
     Dtype dtype = Dtype::f32;
   };
   [[noreturn]] static void read_only() {
-    fail(Kind::internal, "exchange: a Hugging Face directory is only read");
+    fail(Kind::internal, "exchange: another program's directory is only read");
   }
-  const HubWeights& weights_;
+  const TheirWeights& weights_;
   std::list<Storage> storages_;
   std::map<const Storage*, TensorSource> places_;
   std::vector<float> values_;
@@ -63,9 +64,9 @@ Streamed::Streamed() = default;
 Streamed::Streamed(Streamed&&) noexcept = default;
 Streamed::~Streamed() = default;
 
-Streamed stream(const HubWeights& weights, const std::function<Dtype(const Recipe&)>& as) {
+Streamed stream(const TheirWeights& weights, const std::function<Dtype(const Recipe&)>& as) {
   Streamed out;
-  out.device = std::make_unique<HubDevice>(weights);
+  out.device = std::make_unique<TheirDevice>(weights);
   for (const Recipe& recipe : weights.all())
     out.tensors.push_back(checkpoint::whole(recipe.name, out.device->tensor(recipe, as(recipe))));
   return out;

@@ -10,10 +10,10 @@
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/load.h"
 #include "weft/checkpoint/step.h"
-#include "weft/exchange/hub_config.h"
+#include "weft/exchange/their_model.h"
 #include "weft/train/keep_tokenizer.h"
-#include "weft/train/resume_hub.h"
 #include "weft/train/resume_settings.h"
+#include "weft/train/resume_theirs.h"
 #include "weft/train/resume_weights.h"
 
 namespace weft {
@@ -131,12 +131,12 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
 }
 
 // A model of another program is weights to start from, whatever was asked.
-void take_hub(const fs::path& directory, const ResumeInto& into, Resumed& out) {
+void take_theirs(const fs::path& directory, const ResumeInto& into, Resumed& out) {
   if (into.config.checkpoint.upcycle)
     fail(Kind::usage, directory.string(),
          ": {checkpoint.upcycle} begins with a checkpoint of weft: convert the model first");
   out.weights_only = true;
-  out.notices = load_hub_weights(directory, into.config.model, into.weights, into.world);
+  out.notices = load_their_weights(directory, into.config.model, into.weights, into.world);
   out.from = directory;
   out.facts = RunFacts{};
 }
@@ -182,7 +182,7 @@ void start_anew(const ResumeInto& into, Resumed& out) {
   if (!k.load.empty()) must_hold_nothing(k.load, into, out);
   if (!k.pretrained.empty()) {
     out.weights_only = true;
-    if (exchange::is_hub_directory(k.pretrained)) return take_hub(k.pretrained, into, out);
+    if (exchange::program_of(k.pretrained)) return take_theirs(k.pretrained, into, out);
     return take(checkpoint_step(k.pretrained, out.notices), into, out);
   }
   out.notices.emplace_back("a fresh start: the run begins with new weights at step 0");
@@ -208,8 +208,8 @@ Resumed resume(const ResumeInto& into) {
     take(checkpoint::step_directory(k.load, k.step), into, out);
   } else if (named && is_step(k.load)) {
     take(k.load, into, out);
-  } else if (named && exchange::is_hub_directory(k.load)) {
-    take_hub(k.load, into, out);
+  } else if (named && exchange::program_of(k.load)) {
+    take_theirs(k.load, into, out);
   } else if (!named || !scan(k.load, into, out)) {
     start_anew(into, out);
   }
@@ -235,7 +235,7 @@ void must_not_mix_runs(const CheckpointConfig& config, std::int64_t step,
 }
 
 std::string settings_of_checkpoint(const CheckpointConfig& config) {
-  if (exchange::is_hub_directory(config.load)) return settings_of_hub(config.load, config.use_tokenizer);
+  if (exchange::program_of(config.load)) return settings_of_theirs(config.load, config.use_tokenizer);
   const auto step = meant(config);
   if (!step) {
     if (config.allow_fresh_start) return "{}";

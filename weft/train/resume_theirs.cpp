@@ -1,10 +1,10 @@
 // Joins the exchange room to what a run has built and to how its settings are read.
-#include "weft/train/resume_hub.h"
+#include "weft/train/resume_theirs.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "weft/exchange/hub_weights.h"
+#include "weft/exchange/their_model.h"
 #include "weft/train/resume_weights.h"
 #include "weft/train/save_facts.h"
 
@@ -24,22 +24,24 @@ bool keeps_case(const fs::path& directory) {
 
 }  // namespace
 
-std::vector<std::string> load_hub_weights(const fs::path& directory, const ModelConfig& model,
-                                          Weights& weights, Communicator& world) {
+std::vector<std::string> load_their_weights(const fs::path& directory, const ModelConfig& model,
+                                            Weights& weights, Communicator& world) {
   const auto mine = named_weights(weights);
-  auto notices = exchange::load_hugging_face(directory, model, mine, world);
+  auto notices = exchange::load_their_model(directory, model, mine, world);
   weights.publish();
   return notices;
 }
 
-std::string settings_of_hub(const fs::path& directory, bool tokenizer_too) {
+std::string settings_of_theirs(const fs::path& directory, bool tokenizer_too) {
   RunFacts facts;
-  facts.configuration.model = exchange::read_hub_config(directory).model;
-  facts.configuration.data.tokenizer = tokenizer_in(directory);
+  const exchange::TheirModel theirs = exchange::read_theirs(directory);
+  facts.configuration.model = theirs.model;
+  facts.configuration.data.tokenizer = tokenizer_in(theirs.tokenizer);
   const bool tokenizer = tokenizer_too && !facts.configuration.data.tokenizer.type.empty();
   auto settings = nlohmann::ordered_json::parse(settings_to_take(facts, tokenizer));
-  for (const char* own : {"sequence", "decoder_sequence", "init", "vocabulary_unit"})
-    settings["model"].erase(own);
+  const bool has_run = theirs.program == exchange::Program::megatron;
+  for (const char* own : {"decoder_sequence", "init", "vocabulary_unit"}) settings["model"].erase(own);
+  if (!has_run) settings["model"].erase("sequence");
   // Where positions are distances, texts may be longer than the model has ever seen.
   const Positions positions = facts.configuration.model.positions;
   if (positions == Positions::relative || positions == Positions::alibi)

@@ -1,0 +1,94 @@
+#include "weft/exchange/megatron/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "weft/base/error.h"
+#include "weft/exchange/megatron/sharded.h"
+
+namespace weft::exchange::megatron {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* tracker = "latest_checkpointed_iteration.txt";
+constexpr std::string_view rank_front = "mp_rank_0";
+
+bool has(const fs::path& directory, const char* name) {
+  std::error_code error;
+  return fs::exists(directory / name, error);
+}
+
+bool has_ranks(const fs::path& directory) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error))
+    if (entry.path().filename().string().starts_with(rank_front)) return true;
+  return false;
+}
+
+/// The format of an iteration's directory; none where it is no such directory.
+std::optional<Format> format_of(const fs::path& directory) {
+  if (has(directory, ".metadata")) return Format::sharded;
+  if (has_ranks(directory)) return Format::ranks;
+  return std::nullopt;
+}
+
+fs::path named_by(const fs::path& root) {
+  std::string word = read_file(root / tracker);
+  std::erase_if(word, [](unsigned char c) { return std::isspace(c) != 0; });
+  if (word == "release") return root / word;
+  std::int64_t number = -1;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || end != word.data() + word.size() || number < 0)
+    fail(Kind::data, (root / tracker).string(), ": says '", word.substr(0, 40),
+         "', expected an iteration or release");
+  return root / fmt::format("iter_{:07}", number);
+}
+
+}  // namespace
+
+std::optional<Iteration> find_iteration(const fs::path& directory) {
+  if (const auto format = format_of(directory)) return Iteration{directory, *format};
+  if (!has(directory, tracker)) return std::nullopt;
+  const fs::path meant = named_by(directory);
+  if (!has(directory, meant.filename().c_str()))
+    fail(Kind::data, (directory / tracker).string(), ": names ", meant.filename().string(),
+         ", which is not there");
+  const auto format = format_of(meant);
+  if (!format)
+    fail(Kind::data, meant.string(), ": holds neither .metadata (torch_dist) nor ", rank_front,
+         "* (torch): weft reads no other format of Megatron's");
+  return Iteration{meant, *format};
+}
+
+Checkpoint::Checkpoint(const Iteration& iteration)
+    : iteration_(iteration), model_(iteration.directory.string()), masters_(iteration.directory.string()) {
+  iteration.format == Format::sharded ? read_sharded(*this, iteration.directory)
+                                      : read_ranks(*this, iteration.directory);
+  // Where the output is the embedding, the last of several stages may hold it once more.
+  const TheirTensor *words = model_.find("embedding.word_embeddings.weight"),
+                    *output = model_.find("output_layer.weight");
+  if (words == nullptr || output == nullptr || arguments_->flag("untie_embeddings_and_output_weights"))
+    return;
+  if (!same(*words, *output))
+    fail(Kind::data, iteration.directory.string(),
+         ": its args tie output_layer.weight to the embedding, and they differ");
+  model_.drop("output_layer.weight");
+}
+
+void Checkpoint::take_common(const torch::Map& common, const std::string& who) {
+  const torch::Value* args = common.find("args");
+  if (args == nullptr || args->map() == nullptr)
+    fail(Kind::data, who, ": has no args, which say what the model is");
+  arguments_.emplace(*args->map(), who);
+  const Arguments given(common, who);
+  step_ = given.whole("iteration");
+  if (const double version = given.real("checkpoint_version", 3); version < 2)
+    fail(Kind::data, who, ": checkpoint_version ", version,
+         " has rows of queries, keys and values in an order of old, "
+         "which weft does not read");
+}
+
+}  // namespace weft::exchange::megatron

@@ -1,0 +1,61 @@
+#include "weft/exchange/their_model.h"
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+#include "weft/exchange/hub_weights.h"
+#include "weft/exchange/megatron/weights.h"
+
+namespace weft::exchange {
+namespace {
+
+namespace fs = std::filesystem;
+
+TheirModel hugging_face(const fs::path& directory) {
+  const HubConfig config = read_hub_config(directory);
+  return {.program = Program::hugging_face,
+          .model = config.model,
+          .hub = config,
+          .says = directory.string() + ": its config.json",
+          .tokenizer = directory,
+          .notices = config.notices,
+          .open = [directory, config] { return std::make_unique<HubWeights>(directory, config); }};
+}
+
+TheirModel of_megatron(const fs::path& directory) {
+  const auto checkpoint = std::make_shared<const megatron::Checkpoint>(*megatron::find_iteration(directory));
+  const ModelConfig model = megatron::model_of(checkpoint->arguments());
+  const fs::path iteration = checkpoint->iteration().directory;
+  return {.program = Program::megatron,
+          .model = model,
+          .says = checkpoint->arguments().who() + ": its args",
+          .tokenizer = iteration / "tokenizer",
+          .notices = {text(iteration.string(), ": weights after ", checkpoint->step(),
+                           " steps; the optimizer's states and the place in the data stay behind")},
+          .open = [checkpoint, model] { return std::make_unique<megatron::Weights>(checkpoint, model); }};
+}
+
+}  // namespace
+
+std::optional<Program> program_of(const fs::path& directory) {
+  if (is_hub_directory(directory)) return Program::hugging_face;
+  if (megatron::find_iteration(directory)) return Program::megatron;
+  return std::nullopt;
+}
+
+TheirModel read_theirs(const fs::path& directory) {
+  const auto program = program_of(directory);
+  if (!program) fail(Kind::usage, directory.string(), ": holds no model of Hugging Face's or Megatron's");
+  return *program == Program::megatron ? of_megatron(directory) : hugging_face(directory);
+}
+
+std::vector<std::string> load_their_model(const fs::path& directory, const ModelConfig& run,
+                                          std::span<const checkpoint::Named> mine, Communicator& world) {
+  TheirModel theirs = read_theirs(directory);
+  must_agree(run, theirs.model, theirs.says);
+  const auto weights = theirs.open();
+  load_theirs(*weights, mine, world);
+  theirs.notices.insert(theirs.notices.end(), weights->notices().begin(), weights->notices().end());
+  return std::move(theirs.notices);
+}
+
+}  // namespace weft::exchange

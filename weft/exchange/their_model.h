@@ -1,0 +1,39 @@
+// Models of other programs, whichever program wrote a directory.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/exchange/hub_config.h"
+#include "weft/exchange/their_weights.h"
+#include "weft/model/config.h"
+
+namespace weft::exchange {
+
+enum class Program : std::uint8_t { hugging_face, megatron };
+/// Whose model a directory holds; none: it holds steps of weft, or nothing. Fails with Kind::data where a
+/// Megatron directory names an iteration that is not there.
+std::optional<Program> program_of(const std::filesystem::path& directory);
+
+struct TheirModel {
+  Program program = Program::hugging_face;
+  ModelConfig model;                  // complete; f32
+  std::optional<HubConfig> hub = {};  // of a Hugging Face directory
+  std::string says;                   // what says what the model is, for messages
+  std::filesystem::path tokenizer;    // where its files would lie
+  std::vector<std::string> notices;   // to be said once
+  /// Its weights, every one accounted for.
+  std::function<std::unique_ptr<TheirWeights>()> open;
+};
+TheirModel read_theirs(const std::filesystem::path& directory);
+
+/// Every rank of `world` calls it, for the model that a run has built: its settings must be those of the
+/// directory. Returns what should be said once.
+std::vector<std::string> load_their_model(const std::filesystem::path& directory, const ModelConfig& run,
+                                          std::span<const checkpoint::Named> mine, Communicator& world);
+
+}  // namespace weft::exchange
