@@ -45,8 +45,7 @@ Told broken_off(const TrainConfig& config, data::Split split = data::Split::trai
   auto& set = data.sets.of[std::size_t(split)].front();
   set = std::make_shared<Broken>(set);
   Told told;
-  EXPECT_EQ(refusal([&] { train_into(told, config, {.data = &data}); }, Kind::data),
-            "talks.jsonl:35: not JSON");
+  EXPECT_EQ(refused([&] { train_into(told, config, {.data = &data}); }), "talks.jsonl:35: not JSON");
   return told;
 }
 

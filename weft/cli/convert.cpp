@@ -1,7 +1,6 @@
 // weft checkpoint convert: another program's model to a checkpoint of weft, and to Hugging Face. What was
 // written is read again, and its logits compared, before it is called done.
 #include "weft/cli/convert.h"
-#include "weft/cli/dialect/spelling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,58 +12,19 @@
 #include "weft/base/error.h"
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
-#include "weft/base/number.h"
 #include "weft/checkpoint/find.h"
-#include "weft/checkpoint/save.h"
+#include "weft/cli/convert_job.h"
+#include "weft/cli/dialect/spelling.h"
 #include "weft/cli/gpu_run.h"
-#include "weft/cli/read_model.h"
-#include "weft/exchange/hub_write.h"
-#include "weft/tensor/host.h"
 #include "weft/text/open.h"
-#include "weft/train/keep_tokenizer.h"
 #include "weft/train/resume_theirs.h"
 #include "weft/train/run_data.h"
-#include "weft/train/save_facts.h"
 
 namespace weft::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using exchange::Recipe;
-
-enum class Form : std::uint8_t { guess, weft, hf, megatron };
-constexpr std::array<std::string_view, 4> words(Form) { return {"guess", "weft", "hf", "megatron"}; }
-enum class Store : std::uint8_t { same, f32, bf16, f16 };
-constexpr std::array<std::string_view, 4> words(Store) { return {"same", "f32", "bf16", "f16"}; }
-
-struct ConvertOptions {
-  std::string from = "guess", to = "guess";
-  Store dtype = Store::same;
-  std::string tokenizer;
-  std::int64_t shard_bytes = 5'000'000'000;
-  std::string device = "cpu";
-  int threads = 0;
-  bool json = false;
-};
-
-template <class Visitor>
-void describe(Visitor& v, ConvertOptions& o) {
-  v("from", o.from, "weft, hf or megatron; guess: what the directory is");
-  v("to", o.to, "weft or hf; guess: weft, and of weft hf");
-  v("dtype", o.dtype, "type of the numbers written; same: as they are stored");
-  v("tokenizer", o.tokenizer,
-    "directory or file of the tokenizer to put beside the weights, instead of the model's");
-  v("shard_bytes", o.shard_bytes, "hf: files are not larger than this");
-  v("device", o.device, "what computes the logits that are compared");
-  v("threads", o.threads, "of the device (0: the processors it may use)", legal::from_to(0, 1024));
-  v("json", o.json, "one JSON object");
-}
-
-struct Conversion {
-  ConvertOptions options;
-  fs::path from, to;
-  Form target = Form::hf;
-};
 
 Form form_of(const std::string& word, const char* flag) {
   if (word == "gguf") fail(Kind::usage, "checkpoint convert: weft cannot read or write gguf yet");
@@ -110,20 +70,6 @@ Conversion asked(Args args) {
   if (job.options.shard_bytes < 1)
     fail(Kind::usage, "checkpoint convert: --shard-bytes ", job.options.shard_bytes, ", expected 1 or more");
   return job;
-}
-
-Dtype dtype_or(Store wanted, Dtype same) {
-  switch (wanted) {
-    case Store::f32:
-      return Dtype::f32;
-    case Store::bf16:
-      return Dtype::bf16;
-    case Store::f16:
-      return Dtype::f16;
-    case Store::same:
-      break;
-  }
-  return same;
 }
 
 // ---- what is said in the end
@@ -179,13 +125,6 @@ double allowed(Dtype stored, Dtype written) {
   return written == Dtype::bf16 ? 0.25 : 0.05;
 }
 
-struct Result {
-  exchange::Written written;
-  Dtype stored = Dtype::f32, dtype = Dtype::f32;
-  std::vector<std::string> tokenizer;
-  fs::path made;
-};
-
 void report(const Conversion& job, const Result& result, const Compared& compared) {
   const double part = compared.greatest > 0 ? compared.difference / compared.greatest : compared.difference;
   if (job.options.json)
@@ -212,55 +151,6 @@ void report(const Conversion& job, const Result& result, const Compared& compare
   if (!(part <= allowed(result.stored, result.dtype)))
     fail(Kind::internal, "checkpoint convert: ", result.made.string(), " does not give the logits of ",
          job.from.string(), ": they differ by ", part, " of the largest; do not use it");
-}
-
-// ---- to weft
-
-/// What a text of the model goes by beside the tokenizer; empty where nothing does.
-std::string generation_json(const Generation& generation) {
-  if (!generation.file.empty()) return read_file(generation.file);
-  if (generation.ends.size() < 2) return "";
-  return nlohmann::ordered_json{{"eos_token_id", generation.ends}}.dump(2) + "\n";
-}
-
-Result to_weft(const Conversion& job, const NamedModel& source) {
-  const auto opened = source.theirs->open();
-  const exchange::TheirWeights& weights = *opened;
-  for (const std::string& notice : weights.notices()) std::cerr << spelled(notice) << '\n';
-  Result out;
-  out.made = checkpoint::step_directory(job.to, 0);
-  if (!checkpoint::step_directories(job.to).empty())
-    fail(Kind::usage, job.to.string(), ": holds checkpoints already; name another directory");
-  if (exchange::is_hub_directory(job.to))
-    fail(Kind::usage, job.to.string(), ": holds a Hugging Face model; name another directory");
-  RunFacts facts;
-  facts.configuration.model = source.settings.model;
-  facts.run.optimizer = false;
-  const fs::path tokenizer =
-      job.options.tokenizer.empty() ? source.theirs->tokenizer : fs::path(job.options.tokenizer);
-  if (!job.options.tokenizer.empty() || !tokenizer_in(tokenizer).type.empty()) {
-    out.tokenizer = exchange::copy_tokenizer(tokenizer, job.to / "tokenizer");
-    if (const std::string generation = generation_json(source.generation); !generation.empty())
-      write_atomically(job.to / "tokenizer" / exchange::generation_file, std::string_view(generation));
-    TokenizerConfig& named = facts.configuration.data.tokenizer;
-    named = tokenizer_in(fs::absolute(job.to / "tokenizer"));
-    facts.tokenizer =
-        tokenizer_fact(named, run_tokenizer(named, facts.configuration.model.vocabulary)->size());
-  }
-  // Matrices in eight bits become bf16.
-  const bool coded = source.theirs->hub && source.theirs->hub->blocks;
-  out.stored = coded ? Dtype::f8e4m3 : weights.dtype(weights.all().front());
-  out.dtype = dtype_or(job.options.dtype, coded ? Dtype::bf16 : out.stored);
-  const exchange::Streamed streamed = exchange::stream(
-      weights, [&](const Recipe& r) { return dtype_or(job.options.dtype, weights.dtype(r)); });
-  SoloCommunicator solo;
-  const auto kept = keep_tokenizer(facts.tokenizer);
-  checkpoint::save(out.made, streamed.tensors, {to_json(facts), kept}, solo);
-  const checkpoint::OpenStep step(out.made);
-  out.written = {.tensors = std::ssize(step.index().tensors),
-                 .bytes = step.bytes(),
-                 .files = std::ssize(step.index().files)};
-  return out;
 }
 
 // ---- to Hugging Face

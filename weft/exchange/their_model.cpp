@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/checkpoint/find.h"
 #include "weft/exchange/hub_weights.h"
 #include "weft/exchange/megatron/weights.h"
 
@@ -21,6 +22,34 @@ TheirModel hugging_face(const fs::path& directory) {
           .open = [directory, config] { return std::make_unique<HubWeights>(directory, config); }};
 }
 
+std::optional<TheirRun> run_of(const std::shared_ptr<const megatron::Checkpoint>& checkpoint,
+                               const ModelConfig& model) {
+  if (checkpoint->first_moments().all().empty() || checkpoint->second_moments().all().empty()) return {};
+  const megatron::Arguments& args = checkpoint->arguments();
+  if (args.word("optimizer", "adam") != "adam") return {};
+  TheirRun out{.step = checkpoint->step(),
+               .updates = checkpoint->updates(),
+               .consumed = args.whole("consumed_train_samples"),
+               .skipped = args.whole("skipped_train_samples"),
+               .validated = args.whole("consumed_valid_samples"),
+               .seed = args.whole("seed", 1234),
+               .batch = args.whole("global_batch_size"),
+               .micro_batch = args.whole("micro_batch_size"),
+               .open_states = {}};
+  out.beta1 = args.real("adam_beta1", out.beta1);
+  out.beta2 = args.real("adam_beta2", out.beta2);
+  out.epsilon = args.real("adam_eps", out.epsilon);
+  out.weight_decay = args.real("weight_decay", out.weight_decay);
+  out.clip = args.real("clip_grad", out.clip);
+  out.open_states = [checkpoint, model] {
+    std::vector<std::unique_ptr<TheirWeights>> states;
+    for (const megatron::Part part : {megatron::Part::first_moments, megatron::Part::second_moments})
+      states.push_back(std::make_unique<megatron::Weights>(checkpoint, model, part));
+    return states;
+  };
+  return out;
+}
+
 TheirModel of_megatron(const fs::path& directory) {
   const auto checkpoint = std::make_shared<const megatron::Checkpoint>(*megatron::find_iteration(directory));
   const ModelConfig model = megatron::model_of(checkpoint->arguments());
@@ -29,16 +58,17 @@ TheirModel of_megatron(const fs::path& directory) {
           .model = model,
           .says = checkpoint->arguments().who() + ": its args",
           .tokenizer = iteration / "tokenizer",
-          .notices = {text(iteration.string(), ": weights after ", checkpoint->step(),
-                           " steps; the optimizer's states and the place in the data stay behind")},
-          .open = [checkpoint, model] { return std::make_unique<megatron::Weights>(checkpoint, model); }};
+          .notices = {text(iteration.string(), ": the model after ", checkpoint->step(), " steps")},
+          .open = [checkpoint, model] { return std::make_unique<megatron::Weights>(checkpoint, model); },
+          .run = run_of(checkpoint, model)};
 }
 
 }  // namespace
 
 std::optional<Program> program_of(const fs::path& directory) {
   if (is_hub_directory(directory)) return Program::hugging_face;
-  if (megatron::find_iteration(directory)) return Program::megatron;
+  if (checkpoint::step_directories(directory).empty() && megatron::find_iteration(directory))
+    return Program::megatron;
   return std::nullopt;
 }
 

@@ -19,6 +19,16 @@ enum class Program : std::uint8_t { hugging_face, megatron };
 /// Megatron directory names an iteration that is not there.
 std::optional<Program> program_of(const std::filesystem::path& directory);
 
+/// A run that may go on where it stood: every tensor has the two moments of Adam.
+struct TheirRun {
+  std::int64_t step = 0, updates = 0;                     // taken, and of these applied
+  std::int64_t consumed = 0, skipped = 0, validated = 0;  // samples
+  std::int64_t seed = 0, batch = 0, micro_batch = 0;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01, clip = 1;
+  /// By the names that checkpoints of weft have for them.
+  std::function<std::vector<std::unique_ptr<TheirWeights>>()> open_states;
+};
+
 struct TheirModel {
   Program program = Program::hugging_face;
   ModelConfig model;                  // complete; f32
@@ -28,6 +38,7 @@ struct TheirModel {
   std::vector<std::string> notices;   // to be said once
   /// Its weights, every one accounted for.
   std::function<std::unique_ptr<TheirWeights>()> open;
+  std::optional<TheirRun> run = {};
 };
 TheirModel read_theirs(const std::filesystem::path& directory);
 

@@ -147,6 +147,7 @@ RunFacts Checkpointing::facts_after(std::int64_t step) {
   at.valid_samples = run_.progress.evaluated[data::Split::valid];
   at.test_samples = run_.progress.evaluated[data::Split::test];
   at.optimizer = config_.checkpoint.save_optimizer;
+  at.schedules = true;
   at.updates = run_.replica.optimizer().updates();
   at.loss_scale.reset();
   if (const LossScaler* scaler = run_.replica.scaler()) {

@@ -67,8 +67,12 @@ void compare(const ResumeInto& into, const RunFacts& facts, const std::string& w
   if (!config.checkpoint.load_optimizer) return;
   must_hold_states(facts, config.optimizer, who);
   // Where nothing is trained, no schedule is followed.
-  if (config.rate.resume == SchedulerSource::must_agree && !config.eval.skip_train)
+  if (config.rate.resume == SchedulerSource::must_agree && facts.run.schedules && !config.eval.skip_train)
     must_agree(facts.schedules, into.schedules, who);
+  if (config.rate.resume == SchedulerSource::checkpoint && !facts.run.schedules)
+    fail(Kind::usage, who,
+         ": {rate.resume=checkpoint}: its schedules are not written down: give them, as the "
+         "program did that wrote it");
 }
 
 void say_tokenizers(const RunFacts& facts, const ResumeInto& into, std::vector<std::string>& notices) {
@@ -135,6 +139,12 @@ void take_theirs(const fs::path& directory, const ResumeInto& into, Resumed& out
   if (into.config.checkpoint.upcycle)
     fail(Kind::usage, directory.string(),
          ": {checkpoint.upcycle} begins with a checkpoint of weft: convert the model first");
+  const bool begins = out.weights_only || into.config.eval.skip_train;
+  if (!begins && exchange::program_of(directory) == exchange::Program::megatron)
+    fail(Kind::usage, "{checkpoint.load} ", directory.string(),
+         ": is a checkpoint of Megatron's: weft checkpoint convert ", directory.string(),
+         " NEW makes one that a run goes on from; add {checkpoint.finetune} to begin at step 0 "
+         "with its weights");
   out.weights_only = true;
   out.notices = load_their_weights(directory, into.config.model, into.weights, into.world);
   out.from = directory;

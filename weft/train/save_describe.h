@@ -18,6 +18,7 @@ void describe(Visitor& v, RunPosition& c) {
   v("valid_samples", c.valid_samples, "validation samples that evaluations have used");
   v("test_samples", c.test_samples, "test samples that evaluations have used");
   v("optimizer", c.optimizer, "optimizer states are saved");
+  v("schedules", c.schedules, "the run's schedules are written down");
   v("updates", c.updates, "updates that were applied");
   v("loss_scale", c.loss_scale, "loss scale of f16");
   v("scale_clean", c.scale_clean, "clean steps since the scale changed");

@@ -20,6 +20,7 @@ struct RunPosition {
   std::int64_t last_batch = 0;                                  // samples of the last step
   std::int64_t valid_samples = 0, test_samples = 0;             // that evaluations have used
   bool optimizer = true;                                        // its states are in the checkpoint
+  bool schedules = true;  // the run's are written down; another program's run may have had any
   std::int64_t updates = 0;
   std::optional<double> loss_scale;  // f16 with a scale that moves
   int scale_clean = 0, scale_patience = 0;

@@ -26,7 +26,7 @@ void by_windows(const OptimizerConfig& o, const ParallelConfig& p) {
   const bool walks = o.kind == OptimizerKind::adam || o.kind == OptimizerKind::sgd ||
                      o.kind == OptimizerKind::lion || o.kind == OptimizerKind::lamb;
   if (!walks)
-    fail(Kind::usage, "{optimizer.offload.on}: {optimizer.kind=", word_of(o.kind),
+    fail(Kind::usage, "{optimizer.offload.on}: {optimizer.kind=", words(o.kind)[std::size_t(o.kind)],
          "} needs more of its states at once than a window of them: take adam, sgd, lion or lamb");
   if (o.offload.weights) weights_in_files(p);
 }

@@ -149,6 +149,32 @@ RouterScore score_of(const Arguments& a) {
   return RouterScore(found - all.begin());
 }
 
+/// One word or number, or a list of them.
+std::vector<Value> listed(const Arguments& a, std::string_view name) {
+  const Value* value = a.find(name);
+  if (value == nullptr) return {};
+  return value->list() != nullptr ? *value->list() : std::vector<Value>{*value};
+}
+
+void balancing(const Arguments& a, RouterConfig& r) {
+  constexpr auto all = words(Balancing{});
+  const std::vector<Value> kinds = listed(a, "moe_router_load_balancing_type"),
+                           weights = listed(a, "moe_aux_loss_coeff");
+  if (!kinds.empty()) r.balancing.clear();
+  for (const Value& kind : kinds) {
+    const auto found = kind.text() == nullptr ? all.end() : std::ranges::find(all, *kind.text());
+    if (found == all.end()) refuse(a, "moe_router_load_balancing_type", "has a loss that weft does not know");
+    r.balancing.push_back(Balancing(found - all.begin()));
+  }
+  if (!weights.empty()) r.coefficients.clear();
+  for (const Value& weight : weights) {
+    if (weight.real() == nullptr && weight.integer() == nullptr)
+      refuse(a, "moe_aux_loss_coeff", "is " + std::string(weight.kind()) + ", expected numbers");
+    r.coefficients.push_back(weight.real() != nullptr ? *weight.real() : double(*weight.integer()));
+  }
+  r.z_loss = a.real("moe_z_loss_coeff");
+}
+
 void experts(const Arguments& a, ModelConfig& m) {
   ExpertsConfig& e = m.experts;
   e.count = int(a.whole("num_experts"));
@@ -166,7 +192,7 @@ void experts(const Arguments& a, ModelConfig& m) {
   r.groups_kept = int(a.whole("moe_router_group_topk"));
   r.scaling = a.real("moe_router_topk_scaling_factor", 1);
   r.expert_bias = a.flag("moe_router_enable_expert_bias");
-  if (a.word("moe_router_load_balancing_type") == "sinkhorn") r.balancing = {Balancing::sinkhorn};
+  balancing(a, r);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/exchange/megatron/sharded.h"
+#include "weft/exchange/their_weights.h"
 
 namespace weft::exchange::megatron {
 namespace {
@@ -47,6 +48,36 @@ fs::path named_by(const fs::path& root) {
   return root / fmt::format("iter_{:07}", number);
 }
 
+/// A number, or a tensor of one.
+std::optional<std::int64_t> number_in(const torch::Archive& archive, const torch::Value* value) {
+  if (value == nullptr) return std::nullopt;
+  if (value->integer() != nullptr) return *value->integer();
+  if (value->real() != nullptr) return std::int64_t(*value->real());
+  const torch::StoredTensor* tensor = value->tensor();
+  if (tensor == nullptr || tensor->elements() != 1 || !tensor->held || !is_float(tensor->dtype))
+    return std::nullopt;
+  float one = 0;
+  widen(archive.bytes(*tensor), tensor->dtype, {0, 1, 1}, &one);
+  return std::int64_t(one);
+}
+
+/// The updates of an optimizer's own dict, of one in another, or of the first of several.
+std::optional<std::int64_t> updates_in(const torch::Archive& archive, const torch::Value& optimizer) {
+  const torch::Map* map = optimizer.map();
+  for (int depth = 0; map != nullptr && depth < 4; ++depth) {
+    const torch::Value *state = map->find("state"), *groups = map->find("param_groups");
+    if (state != nullptr && state->map() != nullptr)
+      if (const auto found = number_in(archive, state->map()->find("common_step"))) return found;
+    if (groups != nullptr && groups->list() != nullptr && !groups->list()->empty() &&
+        groups->list()->front().map() != nullptr)
+      return number_in(archive, groups->list()->front().map()->find("step"));
+    const torch::Value* inner = map->find("optimizer");
+    if (inner == nullptr && !map->entries.empty()) inner = &map->entries.front().second;
+    map = inner == nullptr ? nullptr : inner->map();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Iteration> find_iteration(const fs::path& directory) {
@@ -64,7 +95,11 @@ std::optional<Iteration> find_iteration(const fs::path& directory) {
 }
 
 Checkpoint::Checkpoint(const Iteration& iteration)
-    : iteration_(iteration), model_(iteration.directory.string()), masters_(iteration.directory.string()) {
+    : iteration_(iteration),
+      model_(iteration.directory.string()),
+      masters_(iteration.directory.string()),
+      first_moments_(iteration.directory.string()),
+      second_moments_(iteration.directory.string()) {
   iteration.format == Format::sharded ? read_sharded(*this, iteration.directory)
                                       : read_ranks(*this, iteration.directory);
   // Where the output is the embedding, the last of several stages may hold it once more.
@@ -78,17 +113,23 @@ Checkpoint::Checkpoint(const Iteration& iteration)
   model_.drop("output_layer.weight");
 }
 
-void Checkpoint::take_common(const torch::Map& common, const std::string& who) {
-  const torch::Value* args = common.find("args");
+// Newer versions have it among the objects, as a list of one.
+void Checkpoint::take_common(const torch::Archive& archive, const std::string& who) {
+  const torch::Value& value = archive.value();
+  const auto* list = value.list();
+  const torch::Map* common = list != nullptr && list->size() == 1 ? list->front().map() : value.map();
+  if (common == nullptr) fail(Kind::data, who, ": holds ", value.kind(), ", expected a dict");
+  const torch::Value* args = common->find("args");
   if (args == nullptr || args->map() == nullptr)
     fail(Kind::data, who, ": has no args, which say what the model is");
   arguments_.emplace(*args->map(), who);
-  const Arguments given(common, who);
+  const Arguments given(*common, who);
   step_ = given.whole("iteration");
   if (const double version = given.real("checkpoint_version", 3); version < 2)
     fail(Kind::data, who, ": checkpoint_version ", version,
-         " has rows of queries, keys and values in an order of old, "
-         "which weft does not read");
+         " has rows of queries, keys and values in an order of old, which weft does not read");
+  const torch::Value* optimizer = common->find("optimizer");
+  updates_ = (optimizer == nullptr ? std::nullopt : updates_in(archive, *optimizer)).value_or(step_);
 }
 
 }  // namespace weft::exchange::megatron

@@ -45,18 +45,23 @@ class Checkpoint {
   const Tensors& model() const { return model_; }
   /// Masters in f32 under the same names, where the file has them apart from the model's.
   const Tensors& masters() const { return masters_; }
+  /// Adam's two moments under the same names, where tensors are what they are of; else nothing.
+  const Tensors& first_moments() const { return first_moments_; }
+  const Tensors& second_moments() const { return second_moments_; }
+  /// Updates that these have seen.
+  std::int64_t updates() const { return updates_; }
 
  private:
   friend class Sharded;
   friend class OfRanks;
-  void take_common(const torch::Map& common, const std::string& who);
+  void take_common(const torch::Archive& common, const std::string& who);
 
   Iteration iteration_;
   std::vector<std::unique_ptr<MappedFile>> files_;
   std::vector<std::unique_ptr<torch::Archive>> archives_;
   std::optional<Arguments> arguments_;
-  std::int64_t step_ = 0;
-  Tensors model_, masters_;
+  std::int64_t step_ = 0, updates_ = 0;
+  Tensors model_, masters_, first_moments_, second_moments_;
 };
 
 }  // namespace weft::exchange::megatron

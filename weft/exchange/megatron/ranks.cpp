@@ -127,7 +127,7 @@ class OfRanks {
       const std::filesystem::path file = directory_ / name / file_name;
       std::error_code error;
       if (!std::filesystem::exists(file, error)) continue;
-      into_.take_common(*opened(file).value().map(), file.string());
+      into_.take_common(opened(file), file.string());
       into_.archives_.clear();
       into_.files_.clear();
       return;

@@ -99,8 +99,9 @@ class Sharded {
     for (const auto& [key, what] : map_at(*value.map(), "state_dict_metadata", who_).entries)
       if (key.text() != nullptr && what.map() != nullptr && what.map()->find("chunks") != nullptr)
         read_tensor(*key.text(), *what.map());
-    into_.model_.check_whole();
-    into_.masters_.check_whole();
+    for (const Tensors* tensors :
+         {&into_.model_, &into_.masters_, &into_.first_moments_, &into_.second_moments_})
+      tensors->check_whole();
   }
 
  private:
@@ -126,7 +127,10 @@ class Sharded {
         place.file.find('\0') != std::string::npos || place.file == "..")
       fail(Kind::data, who_, ": a chunk lies in '", place.file, "', expected a file of the same directory");
     auto& file = files_[place.file];
+    std::error_code error;
     if (file == nullptr) {
+      if (!std::filesystem::is_regular_file(directory_ / place.file, error))
+        fail(Kind::data, who_, ": chunks lie in ", place.file, ", which is not there");
       into_.files_.push_back(std::make_unique<MappedFile>(directory_ / place.file));
       file = into_.files_.back().get();
     }
@@ -139,32 +143,30 @@ class Sharded {
     return *into_.archives_.back();
   }
 
-  // Newer versions have it among the objects, as a list of one.
   void read_common() {
     const std::filesystem::path file = directory_ / "common.pt";
     std::error_code error;
     if (std::filesystem::exists(file, error)) {
       into_.files_.push_back(std::make_unique<MappedFile>(file));
       const torch::Archive archive(into_.files_.back()->bytes(), file.string());
-      if (archive.value().map() == nullptr)
-        fail(Kind::data, file.string(), ": holds ", archive.value().kind());
-      return into_.take_common(*archive.value().map(), file.string());
+      return into_.take_common(archive, file.string());
     }
     const auto found = places_.find({std::string(common_key), {}});
     if (found == places_.end())
       fail(Kind::data, directory_.string(), ": has neither common.pt nor ", common_key,
            ", which say what the model is");
-    const Value value = archive_at(found->second, std::string(common_key)).value();
-    const auto* list = value.list();
-    const Map* common = list != nullptr && list->size() == 1 ? list->front().map() : value.map();
-    if (common == nullptr) fail(Kind::data, who_, ": ", common_key, " is ", value.kind());
-    into_.take_common(*common, who_);
+    into_.take_common(archive_at(found->second, std::string(common_key)), who_);
   }
 
-  // Moments, counters and what restores random numbers are no weights.
+  // Flat buffers of the optimizer, counters and what restores random numbers are nobody's tensors.
   void read_tensor(const std::string& key, const Map& what) {
-    for (const std::string_view masters : {"optimizer.state.fp32_param.", "optimizer.state.param."})
-      if (key.starts_with(masters)) return read_chunks(into_.masters_, key, key.substr(masters.size()), what);
+    const std::pair<std::string_view, Tensors*> states[] = {
+        {"optimizer.state.fp32_param.", &into_.masters_},
+        {"optimizer.state.param.", &into_.masters_},
+        {"optimizer.state.exp_avg.", &into_.first_moments_},
+        {"optimizer.state.exp_avg_sq.", &into_.second_moments_}};
+    for (const auto& [front, into] : states)
+      if (key.starts_with(front)) return read_chunks(*into, key, key.substr(front.size()), what);
     for (const std::string_view other : {"optimizer.", "chained_", "rng_state", "rerun_state_machine_state"})
       if (key.starts_with(other)) return;
     if (key.ends_with("_extra_state")) return;

@@ -2,6 +2,8 @@
 // is padded, and what stands behind its words is passed over.
 #include "weft/exchange/megatron/weights.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -15,48 +17,77 @@ namespace {
 
 bool is_of_words(const std::string& ours) { return ours == "embedding.words" || ours == "output.words"; }
 
-/// Ours, made of the first of its names that is there.
-Recipe recipe_of(const WholeParameter& ours, const ModelConfig& model, const Checkpoint& checkpoint) {
-  const std::string where = checkpoint.iteration().directory.string();
-  const std::vector<std::string> names = their_names(ours.name, model);
-  const TheirTensor* found = nullptr;
-  std::string name;
-  for (const std::string& one : names)
-    if (found == nullptr && (found = checkpoint.model().find(one)) != nullptr) name = one;
-  if (found == nullptr)
-    fail(Kind::data, where, ": lacks ", names.empty() ? ours.name : join(names, " or "),
-         ", which its args ask for");
-  Shape shape = ours.shape;
-  if (is_of_words(ours.name) && found->shape.rank() == 2 && found->shape[0] > shape[0])
-    shape = {found->shape[0], shape[1]};
-  if (found->shape != shape)
-    fail(Kind::data, where, ": ", name, " is ", found->shape, ", its args ask for ", shape);
-  return {ours.name, ours.shape, {Theirs{.name = name, .shape = shape}}, {{0, 0, 0, ours.shape[0]}}};
+const Tensors& tensors_of(const Checkpoint& checkpoint, Part part) {
+  if (part == Part::first_moments) return checkpoint.first_moments();
+  return part == Part::second_moments ? checkpoint.second_moments() : checkpoint.model();
 }
 
-std::vector<Recipe> recipes_of(const ModelConfig& model, const Checkpoint& checkpoint) {
-  std::vector<Recipe> out;
-  std::set<std::string> used;
-  for (const WholeParameter& ours : kind_of(model).parameters(model).all()) {
-    out.push_back(recipe_of(ours, model, checkpoint));
-    used.insert(out.back().parts.front().name);
-  }
-  for (const auto& [name, tensor] : checkpoint.model().all())
-    if (!used.contains(name))
-      fail(Kind::data, checkpoint.iteration().directory.string(), ": holds ", name,
-           ", which is no part of the GPT that its args describe");
-  return out;
+std::string_view ending_of(Part part) {
+  if (part == Part::first_moments) return ".m";
+  return part == Part::second_moments ? ".v" : "";
 }
+
+/// Makes the recipes of one part of a checkpoint.
+class Cook {
+ public:
+  Cook(const ModelConfig& model, const Checkpoint& checkpoint, Part part)
+      : model_(model),
+        tensors_(tensors_of(checkpoint, part)),
+        part_(part),
+        where_(checkpoint.iteration().directory.string()) {}
+
+  std::vector<Recipe> all() {
+    std::vector<Recipe> out;
+    std::set<std::string> used;
+    const ParameterList list = kind_of(model_).parameters(model_);
+    for (const WholeParameter& ours : list.all())
+      if (auto recipe = recipe_of(ours)) {
+        used.insert(recipe->parts.front().name);
+        out.push_back(*std::move(recipe));
+      }
+    for (const auto& [name, tensor] : tensors_.all())
+      if (!used.contains(name))
+        fail(Kind::data, where_, ": holds ", name, ", which is no part of the GPT that its args describe");
+    return out;
+  }
+
+ private:
+  /// Ours, made of the first of its names that is there. What no gradient moves has no moments.
+  std::optional<Recipe> recipe_of(const WholeParameter& ours) const {
+    const std::vector<std::string> names = their_names(ours.name, model_);
+    const auto there =
+        std::ranges::find_if(names, [&](const std::string& n) { return tensors_.find(n) != nullptr; });
+    if (there == names.end() && part_ != Part::weights) return std::nullopt;
+    if (there == names.end())
+      fail(Kind::data, where_, ": lacks ", names.empty() ? ours.name : join(names, " or "),
+           ", which its args ask for");
+    const Shape& found = tensors_.find(*there)->shape;
+    Shape shape = ours.shape;
+    if (is_of_words(ours.name) && found.rank() == 2 && found[0] > shape[0]) shape = {found[0], shape[1]};
+    if (found != shape) fail(Kind::data, where_, ": ", *there, " is ", found, ", its args ask for ", shape);
+    return Recipe{ours.name + std::string(ending_of(part_)),
+                  ours.shape,
+                  {Theirs{.name = *there, .shape = shape}},
+                  {{0, 0, 0, ours.shape[0]}}};
+  }
+
+  const ModelConfig& model_;
+  const Tensors& tensors_;
+  Part part_;
+  std::string where_;
+};
 
 }  // namespace
 
-Weights::Weights(std::shared_ptr<const Checkpoint> checkpoint, const ModelConfig& model)
-    : TheirWeights(checkpoint->iteration().directory.string(), recipes_of(model, *checkpoint)),
-      checkpoint_(std::move(checkpoint)) {}
+Weights::Weights(std::shared_ptr<const Checkpoint> checkpoint, const ModelConfig& model, Part part)
+    : TheirWeights(checkpoint->iteration().directory.string(), Cook(model, *checkpoint, part).all()),
+      checkpoint_(std::move(checkpoint)),
+      part_(part) {}
 
 // What was trained in few bits has masters, which are more than what was multiplied.
 const TheirTensor& Weights::tensor(const Theirs& theirs) const {
-  const TheirTensor& multiplied = *checkpoint_->model().find(theirs.name);
+  const TheirTensor& multiplied = *tensors_of(*checkpoint_, part_).find(theirs.name);
+  if (part_ != Part::weights) return multiplied;
   const TheirTensor* master = checkpoint_->masters().find(theirs.name);
   return master != nullptr && master->shape == multiplied.shape ? *master : multiplied;
 }

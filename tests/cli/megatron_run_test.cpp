@@ -1,0 +1,200 @@
+// Runs of Megatron's that go on in weft: converted with all that they go on with, their next steps have the
+// losses and norms that Megatron itself went on to.
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/told.h"
+#include "tests/support/source_dir.h"
+#include "tests/train/tiny_run.h"
+#include "weft/checkpoint/find.h"
+#include "weft/checkpoint/safetensors.h"
+#include "weft/cli/read_model.h"
+#include "weft/cli/verbs.h"
+#include "weft/train/save_facts.h"
+
+using namespace weft;
+using namespace weft::cli;
+using support::TemporaryDirectory;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path golden(const std::string& name) {
+  return fs::path(WEFT_SOURCE_DIR) / "tests/golden/exchange/megatron" / name;
+}
+
+Told convert(std::vector<std::string> words) {
+  words.insert(words.begin(), "convert");
+  return told(checkpoint_verb(), std::move(words));
+}
+
+/// Four samples a step, as the runs read them.
+class TheirSamples final : public data::Dataset {
+ public:
+  std::int64_t size() const override { return file_.at("tokens").shape[0] * file_.at("tokens").shape[1]; }
+  void fill(std::int64_t i, data::Sample& into) const override {
+    into.clear();
+    const auto tokens = row<std::int32_t>("tokens", i), labels = row<std::int32_t>("labels", i);
+    const auto mask = row<float>("loss_mask", i);
+    into[data::Field::tokens] = tokens;
+    into[data::Field::labels] = labels;
+    into[data::Field::loss_mask].assign(mask.begin(), mask.end());
+    for (std::size_t at = 0; at < tokens.size(); ++at)
+      into[data::Field::positions].push_back(std::int32_t(at));
+  }
+  std::vector<data::Origin> origins(std::int64_t) const override { return {}; }
+
+ private:
+  template <class T>
+  std::vector<T> row(const char* name, std::int64_t i) const {
+    const checkpoint::Entry& entry = file_.at(name);
+    const std::int64_t length = entry.shape[2];
+    std::vector<T> out{};
+    out.resize(std::size_t(length));
+    std::memcpy(out.data(), file_.bytes(entry).data() + i * length * std::int64_t(sizeof(T)),
+                out.size() * sizeof(T));
+    return out;
+  }
+  checkpoint::TensorFile file_{golden("data.safetensors")};
+};
+
+struct Case {
+  const char* name;
+  ParallelConfig layout;
+};
+
+/// What is left of such a run, from a converted checkpoint on.
+TrainConfig rest_of(const Case& given, const fs::path& from) {
+  TrainConfig c = weft::testing::tiny_run();
+  c.model = find_model(from).settings.model;
+  c.batch.micro = 1;
+  c.batch.global = 4;
+  c.length.iterations = 7;
+  c.rate.peak = 2e-3;
+  c.rate.floor = 2e-4;
+  c.rate.style = RateStyle::cosine;
+  c.rate.warmup_iterations = 2;
+  c.rate.decay_iterations = 10;
+  c.optimizer.beta2 = 0.95;
+  c.optimizer.weight_decay = 0.1;
+  c.run.seed = 77123;
+  c.eval.interval = 0;
+  c.checkpoint.load = from.string();
+  c.parallel = given.layout;
+  c.run.ranks = given.layout.tp * given.layout.pp * given.layout.dp;
+  return weft::testing::completed(c);
+}
+
+weft::testing::Told go_on(const TrainConfig& config) {
+  RunData data{.tokenizer = {}, .sets = {}, .length = run_length(config)};
+  data.sets.of[std::size_t(data::Split::train)] = {std::make_shared<TheirSamples>()};
+  return weft::testing::train(config, {.data = &data});
+}
+
+class MegatronRun : public ::testing::TestWithParam<Case> {};
+
+}  // namespace
+
+TEST_P(MegatronRun, goes_on_to_the_losses_that_megatron_went_on_to) {
+  const TemporaryDirectory folder;
+  const fs::path run = folder / "run";
+  const Told made = convert({golden(GetParam().name).string(), run.string()});
+  ASSERT_EQ(made.status, 0) << made.err;
+  const weft::testing::Told found = go_on(rest_of(GetParam(), run));
+  std::ifstream file(golden(GetParam().name) / "run.json");
+  const Json expected = Json::parse(file)["three_more_steps_uninterrupted"];
+  ASSERT_EQ(found.losses.size(), 3U) << found.said;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(found.losses[i] / expected[i]["loss_reported"].get<double>(), 1, 2e-6) << i;
+    EXPECT_NEAR(found.norms[i] / expected[i]["grad_norm"].get<double>(), 1, 1e-5) << i;
+    EXPECT_NEAR(found.steps[i].learning_rate.value() / expected[i]["lr"].get<double>(), 1, 1e-9) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, MegatronRun,
+    ::testing::Values(Case{"gpt2_tp2", {.dp = 1}}, Case{"gpt2_tp2", {.tp = 2, .dp = 2, .zero = 1}},
+                      Case{"llama_tp2_pp2_dp2.fully_reshardable", {.dp = 1}},
+                      Case{"llama_tp2_pp2_dp2.fully_reshardable", {.pp = 2, .dp = 2, .zero = 3}},
+                      Case{"moe_ep2", {.dp = 1}}, Case{"moe_ep2", {.dp = 2, .ep = 2}}),
+    [](const auto& one) { return "case_" + std::to_string(one.index); });
+
+TEST(MegatronConversion, says_what_it_made_and_where_the_run_stood) {
+  const TemporaryDirectory folder;
+  const std::string run = (folder / "run").string();
+  const Told made = convert({golden("moe_ep2").string(), run});
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.err, HasSubstr("iter_0000004: the model after 4 steps\n"));
+  EXPECT_THAT(made.out, HasSubstr("step_00000004"));
+  EXPECT_THAT(made.out, HasSubstr("the largest difference of a logit is 0"));
+  const RunFacts facts =
+      facts_from_json(checkpoint::OpenStep(checkpoint::step_directory(run, 4)).facts(), run);
+  EXPECT_EQ(facts.run.consumed_samples, 16);
+  EXPECT_EQ(facts.run.updates, 4);
+  EXPECT_FALSE(facts.run.schedules);
+  EXPECT_EQ(facts.configuration.run.seed, 77123);
+}
+
+TEST(MegatronConversion, may_leave_the_run_behind) {
+  const TemporaryDirectory folder;
+  const std::string run = (folder / "run").string(), bf16 = (folder / "half").string();
+  EXPECT_EQ(convert({"--weights-only", golden("gpt2_tp2").string(), run}).status, 0);
+  EXPECT_TRUE(fs::exists(checkpoint::step_directory(run, 0)));
+  const Told refused = convert({"--dtype", "bf16", golden("gpt2_tp2").string(), bf16});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(
+      refused.err,
+      HasSubstr(
+          "checkpoint convert: --dtype: a run goes on with weights in f32; add --weights-only for bf16"));
+  EXPECT_EQ(convert({"--dtype", "bf16", "--weights-only", golden("gpt2_tp2").string(), bf16}).status, 0);
+}
+
+TEST(MegatronConversion, to_hugging_face_is_direct) {
+  const TemporaryDirectory folder;
+  const std::string out = (folder / "out").string();
+  const Told made = convert({"--to", "hf", golden("llama_tp2_pp2_dp2.fully_reshardable").string(), out});
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("the largest difference of a logit is 0"));
+  EXPECT_TRUE(fs::exists(fs::path(out) / "model.safetensors"));
+  EXPECT_EQ(convert({"--to", "megatron", out, (folder / "again").string()}).status, 2);
+}
+
+TEST(MegatronConversion, has_no_schedules_to_go_on_by) {
+  const TemporaryDirectory folder;
+  const fs::path run = folder / "run";
+  ASSERT_EQ(convert({golden("gpt2_tp2").string(), run.string()}).status, 0);
+  TrainConfig c = rest_of({"gpt2_tp2", {.dp = 1}}, run);
+  c.rate.resume = SchedulerSource::checkpoint;
+  try {
+    (void)go_on(c);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(),
+                HasSubstr("{rate.resume=checkpoint}: its schedules are not written down: give them, as the "
+                          "program did that wrote it"));
+  }
+}
+
+TEST(MegatronRunAsItIs, gives_its_weights_to_whoever_asks_for_no_more) {
+  TrainConfig c = rest_of({"gpt2_tp2", {.dp = 1}}, golden("gpt2_tp2"));
+  const std::string here = golden("gpt2_tp2").string();
+  try {
+    (void)go_on(c);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(
+        std::string(e.what()),
+        "{checkpoint.load} " + here + ": is a checkpoint of Megatron's: weft checkpoint convert " + here +
+            " NEW makes one that a run goes on from; add {checkpoint.finetune} to begin at step 0 with its "
+            "weights");
+  }
+  c.checkpoint.finetune = true;
+  c.length.iterations = 1;
+  EXPECT_EQ(go_on(c).losses.size(), 1U);
+}

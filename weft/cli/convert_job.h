@@ -1,0 +1,68 @@
+// What weft checkpoint convert was asked for, and what it made.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/legal.h"
+#include "weft/cli/read_model.h"
+#include "weft/exchange/hub_write.h"
+
+namespace weft::cli {
+
+enum class Form : std::uint8_t { guess, weft, hf, megatron };
+constexpr std::array<std::string_view, 4> words(Form) { return {"guess", "weft", "hf", "megatron"}; }
+enum class Store : std::uint8_t { same, f32, bf16, f16 };
+constexpr std::array<std::string_view, 4> words(Store) { return {"same", "f32", "bf16", "f16"}; }
+
+struct ConvertOptions {
+  std::string from = "guess", to = "guess";
+  Store dtype = Store::same;
+  bool weights_only = false;
+  std::string tokenizer;
+  std::int64_t shard_bytes = 5'000'000'000;
+  std::string device = "cpu";
+  int threads = 0;
+  bool json = false;
+};
+
+template <class Visitor>
+void describe(Visitor& v, ConvertOptions& o) {
+  v("from", o.from, "weft, hf or megatron; guess: what the directory is");
+  v("to", o.to, "weft or hf; guess: weft, and of weft hf");
+  v("dtype", o.dtype, "type of the numbers written; same: as they are stored");
+  v("weights_only", o.weights_only,
+    "weft: leave the optimizer's states and the place in the data behind, where a run could go on with them");
+  v("tokenizer", o.tokenizer,
+    "directory or file of the tokenizer to put beside the weights, instead of the model's");
+  v("shard_bytes", o.shard_bytes, "hf: files are not larger than this");
+  v("device", o.device, "what computes the logits that are compared");
+  v("threads", o.threads, "of the device (0: the processors it may use)", legal::from_to(0, 1024));
+  v("json", o.json, "one JSON object");
+}
+
+struct Conversion {
+  ConvertOptions options;
+  std::filesystem::path from, to;
+  Form target = Form::hf;
+};
+
+Dtype dtype_or(Store wanted, Dtype same);
+
+struct Result {
+  exchange::Written written;
+  Dtype stored = Dtype::f32, dtype = Dtype::f32;
+  std::vector<std::string> tokenizer;
+  std::filesystem::path made;
+};
+
+/// What a text of the model goes by beside the tokenizer; empty where nothing does.
+std::string generation_json(const Generation& generation);
+
+/// Another program's model as a step of weft: of a run that may go on with what it goes on with.
+Result to_weft(const Conversion& job, const NamedModel& source);
+
+}  // namespace weft::cli
