@@ -87,8 +87,6 @@ void Archive::Held::must_have_one_folder() {
 }
 
 void Archive::Held::must_be_readable() const {
-  if (find("constants.pkl") != nullptr)
-    fail(Kind::data, who, ": is a program that TorchScript wrote, expected what torch.save writes");
   if (find("data.pkl") == nullptr)
     fail(Kind::data, who, ": a zip without the record data.pkl: torch.save did not write it");
   if (const Record* order = find("byteorder"); order != nullptr) {

@@ -107,7 +107,7 @@ NodeId Finish::child(NodeId id, std::size_t i) const {
 }
 
 void Finish::enter(std::vector<Visit>& way, NodeId id) {
-  place_.byte = nodes_.at(id).at;
+  place_.byte = nodes_.at(way.empty() ? id : way.back().id).at;
   if (state_[id] == State::under_way) place_.refuse(nodes_.shown(id), " holds itself");
   if (way.size() > deepest) place_.refuse("values lie more than ", deepest, " deep in each other");
   state_[id] = State::under_way;

@@ -111,7 +111,7 @@ constexpr std::array trainers_names{
     Known{"deepspeed.runtime.fp16.loss_scaler", "LossScaler", Use::fields},
     Known{"deepspeed.runtime.fp16.loss_scaler", "DynamicLossScaler", Use::fields},
     Known{"deepspeed.runtime.zero.config", "ZeroStageEnum", Use::marked},
-    Known{"deepspeed.utils.tensor_fragment", "fragment_address", Use::marked},
+    Known{"deepspeed.utils.tensor_fragment", "fragment_address", Use::fields},
 };
 
 std::vector<Known> sorted_names() {

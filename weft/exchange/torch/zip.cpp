@@ -201,6 +201,9 @@ void Zip::must_be_apart(std::vector<Record> records) const {
 
 std::vector<Record> Zip::records() const {
   const Directory in = directory();
+  // Before its records are looked at, since it compresses some of them.
+  if (text(in.at, in.end - in.at).find("/constants.pkl") != std::string_view::npos)
+    refuse("is a program that TorchScript wrote, expected what torch.save writes");
   std::vector<Record> out;
   for (std::uint64_t at = in.at; at < in.end;) out.push_back(entry(at, in));
   if (out.size() != in.count)
