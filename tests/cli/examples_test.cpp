@@ -44,6 +44,11 @@ const std::map<std::string, std::int64_t> published = {
     {"bloom_7b1", 7'069'016'064},
     {"opt_6.7b", 6'658'465'792},
     {"command_r", 34'980'831'232},
+    {"command_r_plus", 103'810'674'688},
+    {"stablelm_2_12b", 12'143'185'920},
+    {"olmo_7b", 6'888'095'744},
+    {"granite3.0_3b_a800m", 3'298'793'472},
+    {"hunyuan_a13b", 80'393'183'232},
     {"ministral3_8b", 8'489'553'920},
     // 1,026,408,209,408 and the biases that choose experts.
     {"kimi_k2", 1'026'408'232'448},

@@ -43,7 +43,13 @@ TEST(Idle, flags_without_biases_wait_for_what_has_some) {
   expect_said(std::array{Case{"--normalization RMSNorm --disable-norm-bias", "--disable-norm-bias",
                               "only layer norms have biases"},
                          Case{"--disable-bias-linear --disable-projection-bias", "--disable-projection-bias",
-                              "--disable-bias-linear leaves none"}});
+                              "--disable-bias-linear leaves none"},
+                         Case{"--disable-bias-linear --disable-mlp-bias", "--disable-mlp-bias",
+                              "--disable-bias-linear leaves none"},
+                         Case{"--disable-norm-gain --disable-norm-bias", "--disable-norm-bias",
+                              "--disable-norm-gain leaves none"},
+                         Case{"--qk-layernorm --qk-layernorm-turned", "--qk-layernorm-turned",
+                              "only --position-embedding-type rope turns anything"}});
 }
 
 TEST(Idle, growth_of_queries_waits_for_layers_that_may_grow) {

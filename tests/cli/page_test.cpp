@@ -95,6 +95,7 @@ class Beside {
             "--longrope-short-factors 1 1 1 1 --longrope-long-factors 1 1 1 1 "
             "--longrope-original-max-position-embeddings=8"},
            {"qk-l2-norm-turning", "--qk-l2-norm"},
+           {"qk-layernorm-turned", "--qk-layernorm"},
            {"moe-apply-probs-on-input", "--num-experts=4"},
            {"mlp-type residual", "--num-experts=4"},
            {"exp-avg-dtype", "--use-precision-aware-optimizer"},

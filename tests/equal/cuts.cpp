@@ -130,6 +130,9 @@ ModelConfig shape_of(const std::string& name, int layers) {
                        : name == "falling" ? tiny_falling()
                        : name == "neox"    ? tiny_neox()
                        : name == "command" ? tiny_command()
+                       : name == "plus"    ? tiny_command_plus()
+                       : name == "bare"    ? tiny_bare()
+                       : name == "turned"  ? tiny_turned()
                        : name == "delta"   ? tiny_delta()
                        : name == "hybrid"  ? tiny_hybrid(letters(layers))
                                            : tiny_llama();

@@ -40,6 +40,8 @@ std::vector<Case> cases() {
           {"chunks", f32},
           {"neox", f32},
           {"command", bf16},
+          {"plus", bf16},
+          {"bare", bf16},
           {"weighed", bf16},
           {"mixture", f32, 0, 1, true},
           {"mixture", bf16, 0, 1, true},

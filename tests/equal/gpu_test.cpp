@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, OnTheGpu,
 INSTANTIATE_TEST_SUITE_P(
     Others, OnTheGpu,
     ::testing::Combine(::testing::Values("delta", "hybrid", "gemma", "olmo", "neox", "command", "weighed",
-                                         "capped", "chunks", "falling"),
+                                         "capped", "chunks", "falling", "plus", "bare"),
                        ::testing::Values(cuts()[2], cuts()[5])),
     [](const auto& test) { return std::get<0>(test.param) + "_" + name_of(std::get<1>(test.param)); });
 

@@ -33,6 +33,42 @@ TEST(NormPlaces, have_the_bits_of_one_rank_in_exact_mode) {
   for (const char* name : {"gemma", "olmo"}) expect_bits_of_one_rank(shape_of(name, 4), some_cuts());
 }
 
+TEST(NormsOfEachHead, train_as_on_one_rank) {
+  for (const char* name : {"plus", "bare", "turned"})
+    expect_steps_of_one_rank(shape_of(name, 4), some_cuts());
+}
+
+TEST(NormsOfEachHead, have_the_bits_of_one_rank_in_exact_mode) {
+  for (const char* name : {"plus", "bare", "turned"}) expect_bits_of_one_rank(shape_of(name, 4), some_cuts());
+}
+
+/// Two ranks have queries of one group, and its key.
+TEST(NormsOfEachHead, whose_groups_ranks_share_are_those_of_one_rank) {
+  ModelConfig config = shape_of("plus", 2);
+  config.groups = 2;
+  Cut cut = with_few_steps({.parallel = {.tp = 4, .dp = 1, .sequence = true}});
+  EXPECT_EQ(difference(train(config, cut), alone(config), rounding_of(config, cut)), "");
+  config.exact = true;
+  expect_bits_of_one_rank(config, {cut, {.parallel = {.tp = 4, .cp = 2, .dp = 1}}});
+}
+
+TEST(NormsOfEachHead, are_those_that_were_asked_for) {
+  ModelConfig config = shape_of("plus", 2);
+  std::vector<std::vector<double>> losses{alone(config).losses};
+  config.qk_norm_turned = true;
+  losses.push_back(alone(config).losses);
+  config.qk_norm_each = config.qk_norm_turned = config.qk_norm = false;
+  losses.push_back(alone(config).losses);
+  config.norm_gain = false;
+  losses.push_back(alone(config).losses);
+  expect_all_differ(losses);
+}
+
+TEST(NormsOfEachHead, hold_what_the_counting_device_counts) {
+  for (const char* name : {"plus", "bare", "turned"})
+    expect_counted_memory(shape_of(name, 4), {cuts()[1], cuts()[3], cuts()[6]});
+}
+
 TEST(NormPlaces, are_those_that_were_asked_for) {
   ModelConfig config = shape_of("gemma", 4);
   std::vector<std::vector<double>> losses{alone(config).losses};

@@ -61,6 +61,10 @@ void see_norms(std::set<std::string>& seen, const ModelConfig& model) {
   if (model.rotary.window_base) seen.insert("windows that turn otherwise");
   if (model.qk_norm_plain) seen.insert("norms without gains");
   if (model.qk_norm_whole) seen.insert("norms of all heads");
+  if (model.qk_norm_each) seen.insert("norms of each head");
+  if (model.qk_norm_turned && model.positions == Positions::rotary) seen.insert("norms behind turning");
+  if (!model.norm_gain) seen.insert("bare norms");
+  if (model.qkv_limit > 0) seen.insert("limits");
   if (model.experts.weigh_input) seen.insert("weighed rows");
   if (model.scores.cap > 0) seen.insert("caps");
   if (model.scores.chunk > 0) seen.insert("chunks");
@@ -94,7 +98,8 @@ std::set<std::string> everything() {
       "that wait,more room to evaluate,none alone,aux_loss alone,seq_aux_loss alone,"
       "global_aux_loss alone,sinkhorn alone,zero 1,zero 2,zero 3,zero 1 of a cut model,"
       "zero 2 of a cut model,zero 3 of a cut model,state spaces,exact state spaces,"
-      "norms around,norms behind,windows that turn otherwise,norms without gains,norms of all heads,weighed "
+      "norms around,norms behind,windows that turn otherwise,norms without gains,norms of all heads,norms "
+      "of each head,norms behind turning,bare norms,limits,weighed "
       "rows,residuals in f32,caps,chunks,queries that grow,norms of embeddings,scores that fall,documents of "
       "cut samples,exact documents of cut "
       "samples,own-norms of two,one-norm of two",

@@ -63,8 +63,8 @@ TEST(HubConfig, what_weft_cannot_compute_is_refused_by_name) {
             "c: rope scaling: \"wobble\" is a setting that weft does not know");
   EXPECT_EQ(said(base, {{"hidden_act", "mish"}}),
             "c: \"hidden_act\" is \"mish\", which is no activation that weft knows");
-  EXPECT_EQ(said(base, {{"attention_bias", true}}),
-            "c: \"attention_bias\" is true, weft has biases in attention and MLP, or in neither");
+  EXPECT_EQ(said(base, {{"mlp_bias", true}}),
+            "c: \"attention_bias\" is missing, weft has biases in MLPs only where attention has some");
   EXPECT_EQ(said(base, {{"partial_rotary_factor", 0.5}}),
             "c: \"partial_rotary_factor\" is 0.5, weft can only compute 1.0");
   EXPECT_EQ(said(base, {{"quantization_config", {{"bits", 4}}}}),

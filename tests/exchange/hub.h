@@ -99,7 +99,20 @@ constexpr const char* hub_models[] = {"gpt2",
                                       "qwen3_5_moe_seeing",
                                       "mistral3",
                                       "nemotron_h",
-                                      "nemotron_h_latent"};
+                                      "nemotron_h_latent",
+                                      "cohere_each",
+                                      "cohere2_biased",
+                                      "stablelm_each",
+                                      "olmo",
+                                      "mpt_limited",
+                                      "llama_stretched",
+                                      "qwen3_biased",
+                                      "qwen3_moe_biased",
+                                      "qwen3_next_dense",
+                                      "granitemoe",
+                                      "granitemoeshared",
+                                      "hunyuan_v1_dense",
+                                      "hunyuan_v1_moe"};
 
 inline std::filesystem::path hub_model(const std::string& name) {
   return std::filesystem::path(WEFT_SOURCE_DIR) / "tests/golden/exchange" / name;

@@ -113,8 +113,10 @@ TEST(HubFalling, what_weft_cannot_compute_is_refused_by_name) {
   EXPECT_EQ(said("mpt", {{"no_bias", false}}), "c: \"no_bias\" is false, weft can only compute true");
   EXPECT_EQ(said("mpt", {{"expansion_ratio", 2}}), "c: \"expansion_ratio\" is 2, weft can only compute 4");
   EXPECT_EQ(said("mpt", {{"attn_config", 3}}), "c: \"attn_config\" is 3, expected an object");
-  EXPECT_EQ(said("mpt", {{"attn_config", {{"clip_qkv", 6.0}}}}),
-            "c: attn_config: \"clip_qkv\" is 6.0, which weft cannot compute");
+  EXPECT_EQ(said("mpt", {{"attn_config", {{"clip_qkv", 0.5}}}}),
+            "c: attn_config: \"clip_qkv\" is 0.5, weft can only compute 1 and more");
+  EXPECT_EQ(said("mpt", {{"attn_config", {{"softmax_scale", 0.5}}}}),
+            "c: attn_config: \"softmax_scale\" is 0.5, which weft cannot compute");
   EXPECT_EQ(said("mpt", {{"attn_config", {{"alibi", false}}}}),
             "c: attn_config: \"alibi\" is false, weft can only compute true");
   EXPECT_EQ(said("mpt", {{"attn_config", {{"rope", true}}}}),
@@ -160,8 +162,6 @@ TEST(HubStableLm, is_kept_with_all_that_goes_without_saying) {
   EXPECT_FALSE(quarter.qkv_bias);
   EXPECT_EQ(quarter.activation, Activation::silu);
   EXPECT_EQ(model_of("stablelm_beside").parallel_sublayers, ParallelSublayers::one_norm);
-  EXPECT_EQ(said("stablelm", {{"qk_layernorm", true}}),
-            "c: \"qk_layernorm\" is true, weft can only compute false");
   EXPECT_EQ(reason("stablelm", [](auto& m) { m.linear_bias = true; }),
             "layer norms that have biases and a gated MLP that has some");
   EXPECT_EQ(reason("stablelm", [](auto& m) { m.channels = 8; }),

@@ -337,8 +337,8 @@ TEST(HubGranite, has_multipliers) {
             "c: \"residual_multiplier\" is 0.0, expected a number above 0");
   EXPECT_EQ(said("granite", {{"logits_scaling", 1e-300}}),
             "c: \"logits_scaling\" is 1e-300, expected a number from 1e-9 to 1e9");
-  EXPECT_EQ(said("granite", {{"mlp_bias", false}}),
-            "c: \"attention_bias\" is true, weft has biases in attention and MLP, or in neither");
+  EXPECT_EQ(said("granite", {{"attention_bias", false}}),
+            "c: \"attention_bias\" is false, weft has biases in MLPs only where attention has some");
 }
 
 TEST(HubGranite, what_no_family_has_is_named) {
@@ -348,7 +348,7 @@ TEST(HubGranite, what_no_family_has_is_named) {
   EXPECT_EQ(reason("granite", [](auto& m) { m.linear_bias = false; }),
             "multipliers with biases in some places");
   EXPECT_EQ(reason("granite", [](auto& m) { m.sink = Sink::learned; }), "multipliers with attention sinks");
-  EXPECT_EQ(reason("mixtral", [](auto& m) { m.softmax_scale = 2; }),
+  EXPECT_EQ(reason("deepseek_v3", [](auto& m) { m.softmax_scale = 2; }),
             "multipliers in layers of other kinds than attention and an MLP");
   EXPECT_EQ(
       reason("llama3",

@@ -141,7 +141,7 @@ TEST(HubSmolLM3, what_weft_cannot_compute_is_refused_by_name) {
             "c: \"layer_types\" is [\"full_attention\",\"sliding_attention\",\"full_attention\","
             "\"sliding_attention\"], but no window is switched on");
   EXPECT_EQ(said("smollm3", {{"mlp_bias", true}}),
-            "c: \"attention_bias\" is false, weft has biases in attention and MLP, or in neither");
+            "c: \"attention_bias\" is false, weft has biases in MLPs only where attention has some");
   EXPECT_EQ(said("smollm3", {{"partial_rotary_factor", 0.5}}),
             "c: \"partial_rotary_factor\" is 0.5, weft can only compute 1.0");
 }

@@ -108,6 +108,48 @@ TEST(NormPlaces, of_all_heads_need_key_heads_for_each_rank) {
                                               "tensor-parallel ranks, which show each other theirs"));
 }
 
+TEST(NormsOfEachHead, have_gains_for_each_channel) {
+  const ParameterList list = gpt_parameters(tiny_command_plus());
+  EXPECT_EQ(list.at("layers.0.attention.q_norm.gain").shape, Shape{16});
+  EXPECT_EQ(list.at("layers.0.attention.k_norm.gain").shape, Shape{8});
+  EXPECT_FALSE(list.has("layers.0.attention.q_norm.bias"));
+  EXPECT_NO_THROW(check_stack_cut(tiny_command_plus(), {.tp = 4}));
+}
+
+TEST(NormsOfEachHead, are_refused_beside_others) {
+  refused(small_with([](ModelConfig& m) { m.qk_norm_each = m.qk_norm_whole = true; }),
+          "model: {model.qk_norm_each} gives each head gains of its own, and {model.qk_norm_whole} all heads "
+          "together: leave one of them out");
+  refused(
+      small_with([](ModelConfig& m) { m.qk_norm_each = m.qk_norm_plain = true; }),
+      "model: {model.qk_norm_each} gives each head gains of its own, and {model.qk_norm_plain} none: leave "
+      "one of them out");
+  refused(small_with([](ModelConfig& m) { m.qk_norm_turned = true; }),
+          "model: {model.qk_norm_turned} says where norms of queries and keys stand, and there are none: add "
+          "{model.qk_norm}");
+}
+
+TEST(BareNorms, leave_nothing_to_learn_but_matrices_and_biases_of_attention) {
+  const ParameterList list = gpt_parameters(tiny_bare());
+  for (const char* name : {"layers.0.attention_norm.gain", "layers.0.mlp_norm.bias", "final_norm.gain",
+                           "layers.0.mlp.up.bias", "layers.0.mlp.down.bias"})
+    EXPECT_FALSE(list.has(name)) << name;
+  EXPECT_TRUE(list.has("layers.0.attention.qkv.bias") && list.has("layers.0.attention.project.bias"));
+}
+
+TEST(BareNorms, and_limits_are_refused_where_nothing_has_them) {
+  const std::string no =
+      "model: bert has gains in its norms, biases in MLPs where attention has some, and queries as they are: "
+      "leave {model.norm_gain}, {model.mlp_bias} and {model.qkv_limit} out";
+  refused(small_with([](ModelConfig& m) { m.kind = "bert", m.norm_gain = false; }), no);
+  refused(small_with([](ModelConfig& m) { m.kind = "bert", m.qkv_limit = 2; }), no);
+  refused(small_with([](ModelConfig& m) { m.qkv_limit = 0.5; }),
+          "model: {model.qkv_limit} is 0.5, expected 0 or 1 and more");
+  refused(small_with([](ModelConfig& m) { m.qkv_limit = 2, m.attention_gate = true; }),
+          "model: {model.qkv_limit} limits queries, keys and values, and {model.attention_gate} has gates "
+          "there: leave one of them out");
+}
+
 TEST(WindowBase, turns_layers_with_a_window_alone) {
   refused(small_with([](ModelConfig& m) {
             m.positions = Positions::rotary;

@@ -85,6 +85,8 @@ std::vector<Case> cases() {
   };
   out.push_back(with("three_threads", tiny_gpt2(), [](auto& c) { c.hidden_dropout = 0.1; }));
   out.back().threads = 3;
+  out.push_back(with("qk_norm_each", tiny_command_plus()));
+  out.push_back(with("bare_and_limited", tiny_bare()));
   out.push_back(with("exact", tiny_llama(), [](auto& c) { c.exact = true; }));
   out.back().exact = true;
   return out;

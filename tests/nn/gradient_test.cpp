@@ -182,6 +182,18 @@ std::vector<Case> placed() {
   };
 }
 
+std::vector<Case> detailed() {
+  return {
+      with("qk_norm_each", tiny_command_plus(), [](auto& c) { c.heads = 4, c.groups = 2; }),
+      with("qk_norm_each_around_zero", tiny_llama(),
+           [](auto& c) { c.qk_norm_each = c.norm_centered_gain = true; }),
+      with("qk_norm_turned", tiny_turned()),
+      with("qk_norm_each_turned", tiny_turned(), [](auto& c) { c.qk_norm_each = true; }),
+      with("bare_and_limited", tiny_bare()),
+      with("bare_around", tiny_bare(), [](auto& c) { c.norm_places = NormPlaces::around; }),
+  };
+}
+
 std::vector<Case> remembering() {
   return {
       with("delta", tiny_delta()),
@@ -322,6 +334,8 @@ TEST_P(Gradient, agrees_with_differences_for_every_parameter) {
 INSTANTIATE_TEST_SUITE_P(Models, Gradient, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Placed, Gradient, ::testing::ValuesIn(placed()),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Detailed, Gradient, ::testing::ValuesIn(detailed()),
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Remembering, Gradient, ::testing::ValuesIn(remembering()),
                          [](const auto& test) { return test.param.name; });

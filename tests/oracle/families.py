@@ -163,8 +163,42 @@ def stablelm(rng, shape, common):
         rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
 
 
+def stablelm_each(rng, shape, common):
+    return t.StableLmForCausalLM(t.StableLmConfig(**without(common, "rms_norm_eps", "head_dim"), qk_layernorm=True, use_parallel_residual=True,
+                                                  rope_parameters=angles(500.0, partial_rotary_factor=rng.choice([0.5, 1.0]))))
+
+
 def cohere(rng, shape, common):
-    return t.CohereForCausalLM(t.CohereConfig(**common, logit_scale=rng.choice([0.25, 1.0]), rope_parameters=angles(500.0)))
+    return t.CohereForCausalLM(t.CohereConfig(**common, logit_scale=rng.choice([0.25, 1.0]), use_qk_norm=rng.choice([True, False]),
+                                              attention_bias=rng.choice([True, False]), rope_parameters=angles(500.0)))
+
+
+def olmo(rng, shape, common):
+    return t.OlmoForCausalLM(t.OlmoConfig(**without(common, "rms_norm_eps", "head_dim"), clip_qkv=rng.choice([None, 1.0, 1.5]),
+                                          attention_bias=rng.choice([True, False]), rope_parameters=angles(500.0)))
+
+
+def qwen3(rng, shape, common):
+    return t.Qwen3ForCausalLM(t.Qwen3Config(**common, attention_bias=rng.choice([True, False]), rope_parameters=rng.choice([
+        angles(500.0), angles(500.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=8, attention_factor=rng.choice([0.8, 1.5]))])))
+
+
+def hunyuan(rng, shape, common):
+    said = common | dict(attention_bias=rng.choice([True, False]), rope_parameters=angles(500.0))
+    if rng.random() < 0.5:
+        return t.HunYuanDenseV1ForCausalLM(t.HunYuanDenseV1Config(**said))
+    shape["experts"] = 4
+    return t.HunYuanMoEV1ForCausalLM(t.HunYuanMoEV1Config(**said, num_experts=4, moe_topk=2))
+
+
+def granitemoe(rng, shape, common):
+    shape["experts"] = 4
+    said = without(common, "head_dim") | dict(
+        num_local_experts=4, num_experts_per_tok=2, embedding_multiplier=3.0, attention_multiplier=rng.choice([0.1, 0.6]), residual_multiplier=0.7,
+        logits_scaling=2.0, attention_bias=rng.choice([True, False]), rope_parameters=angles(500.0))
+    if rng.random() < 0.5:
+        return t.GraniteMoeForCausalLM(t.GraniteMoeConfig(**said))
+    return t.GraniteMoeSharedForCausalLM(t.GraniteMoeSharedConfig(**said, shared_intermediate_size=rng.choice([12, 20])))
 
 
 def cohere2(rng, shape, common):
@@ -238,7 +272,7 @@ def granitemoehybrid(rng, shape, common):
         rope_parameters=angles(500.0)))
 
 
-FAMILIES = (bamba, granitemoehybrid, gpt_bigcode, gpt_neo, opt, bloom, mpt, falcon_falling, stablelm, gpt_neox, gptj, phi, falcon, cohere, cohere2, starcoder2, nemotron, glm, arcee, seed_oss, ministral3, dots1, minimax_m2, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
+FAMILIES = (stablelm_each, olmo, qwen3, hunyuan, granitemoe, bamba, granitemoehybrid, gpt_bigcode, gpt_neo, opt, bloom, mpt, falcon_falling, stablelm, gpt_neox, gptj, phi, falcon, cohere, cohere2, starcoder2, nemotron, glm, arcee, seed_oss, ministral3, dots1, minimax_m2, llama4, phi3, smollm3, olmo2, olmo3, exaone4, gemma2, gemma3, glm4, glm4_moe, granite)
 
 
 def draw(rng, shape, family=None):
@@ -253,7 +287,7 @@ def draw(rng, shape, family=None):
                   attn_implementation="eager")
     model = make(rng, shape, common)
     for name, weight in [*model.named_parameters(), *model.named_buffers()]:
-        if name.endswith(("mlp.gate.weight", "moe.router.weight")):
+        if name.endswith(("mlp.gate.weight", "moe.router.weight", "router.layer.weight", "gate.wg.weight")):
             torch.nn.init.normal_(weight, std=0.3)  # so that few choices are close enough for rounding to make another
         if name.endswith(("conv1d.weight", "conv1d.bias")):
             torch.nn.init.normal_(weight, std=0.5)  # as in nemotron_h.py
@@ -261,6 +295,6 @@ def draw(rng, shape, family=None):
             weight.data[:2] = 0  # as weft writes what no place of an OPT reads
         if name.endswith("e_score_correction_bias"):
             weight.data = 0.2 * torch.rand_like(weight)
-        if weight.dim() == 1 and name.endswith(("norm.weight", ".bias")):
+        if weight.dim() == 1 and name.endswith(("norm.weight", ".bias")) or "_norm.weight" in name or "norm.norms." in name:
             weight.data += 0.1 * torch.randn_like(weight)
     return model, shape

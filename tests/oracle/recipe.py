@@ -9,7 +9,8 @@ STEPS, WARM, DECAY, GLOBAL, MICRO = 20, 5, 0.1, 4, 2
 def steps(model, loss_of, samples, rate, after=lambda: None):
     """Losses and gradient norms with torch's AdamW: the mean over microbatches, clipping to 1, no decay of biases and gains.
     loss_of takes a microbatch: a tensor for each list of a sample. after() follows every update."""
-    matrix = lambda name, p: p.dim() > 1 and not name.endswith("bias")  # transformers' gpt-oss has biases of all experts in one tensor
+    # transformers' gpt-oss has biases of all experts in one tensor, and Command-R+ gains of all heads
+    matrix = lambda name, p: p.dim() > 1 and not name.endswith(("bias", "_norm.weight"))
     wide, thin = ([p for name, p in model.named_parameters() if matrix(name, p) == decayed] for decayed in (True, False))
     adam = torch.optim.AdamW([{"params": wide, "weight_decay": DECAY}, {"params": thin, "weight_decay": 0.0}], betas=(0.9, 0.999), eps=1e-8)
     losses, norms = [], []

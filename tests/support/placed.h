@@ -54,6 +54,34 @@ inline ModelConfig tiny_command() {
   return config;
 }
 
+/// As Command-R+ is built: each head's queries and keys are normed by gains of its own.
+inline ModelConfig tiny_command_plus() {
+  ModelConfig config = tiny_command();
+  config.qk_norm_each = true;
+  complete(config);
+  return config;
+}
+
+/// As OLMo 1 is built: norms with nothing to learn, limited queries, keys and values, and as there may be,
+/// biases of attention alone.
+inline ModelConfig tiny_bare() {
+  ModelConfig config = tiny_llama();
+  config.norm = NormKind::layer;
+  config.norm_gain = config.mlp_bias = false;
+  config.linear_bias = config.qkv_bias = true;
+  config.qkv_limit = 1;
+  complete(config);
+  return config;
+}
+
+/// As Hunyuan is built: queries and keys are normed behind turning.
+inline ModelConfig tiny_turned() {
+  ModelConfig config = tiny_llama();
+  config.qk_norm = config.qk_norm_turned = true;
+  complete(config);
+  return config;
+}
+
 /// As Llama 4 is built: experts read rows that are multiplied by their weights, beside a shared one; every
 /// other layer turns nothing, and has no norms of heads.
 inline ModelConfig tiny_weighed() {

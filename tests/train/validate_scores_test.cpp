@@ -26,6 +26,14 @@ TEST(ValidateScores, refuses_models_whose_scores_do_not_follow_weights) {
   refused(
       [](TrainConfig& c) {
         (void)clipping(c);
+        c.model.qkv_limit = 8;
+      },
+      "{optimizer.qk_clip.on}: queries and keys are kept within {model.qkv_limit} 8 behind their weights, "
+      "and "
+      "do not shrink as these do: leave one of them out");
+  refused(
+      [](TrainConfig& c) {
+        (void)clipping(c);
         c.model.scores.cap = 50;
       },
       "{optimizer.qk_clip.on}: scores stay below {model.scores.cap} 50 anyway, and do not shrink as weights "

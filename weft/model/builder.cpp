@@ -9,6 +9,7 @@
 #include "weft/nn/parallel_inner.h"
 #include "weft/nn/part_of_tokens.h"
 #include "weft/nn/recompute.h"
+#include "weft/ops/elementwise.h"
 
 namespace weft {
 
@@ -41,7 +42,18 @@ Parameter Builder::shared(const std::string& name) const {
   return whole_parameter(full, shape, init);
 }
 
-Norm Builder::norm(const std::string& name) const { return norm_of(name, rows_of_norm()); }
+Norm Builder::norm(const std::string& name) const {
+  if (list_.has(name + ".gain")) return norm_of(name, rows_of_norm());
+  NormArgs how = usual_norm();
+  how.one_plus_gain = false;
+  return {fixed_gain(config_.hidden, compute_type(config_.precision)), how};
+}
+
+Tensor Builder::fixed_gain(std::int64_t width, Dtype dtype) const {
+  const Tensor ones = empty(device_, {width}, dtype, Use::weights);
+  ops::fill(ones, 1);
+  return ones;
+}
 
 NormRows Builder::rows_of_norm() const {
   return {.sums = sums_, .sequence = tp_.sequence_cut() ? &tp_.circle : nullptr, .context = token_cut()};

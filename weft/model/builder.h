@@ -91,6 +91,10 @@ class Builder {
   Norm latent_norm(const std::string& name) const;
   /// Of each head, with gains or without.
   Norm head_norm(const std::string& name, const NormRows& rows) const;
+  /// Of each head, with gains of its own.
+  Norm norm_of_each(const std::string& name, const NormRows& rows, bool shared) const;
+  /// Ones that nobody learns.
+  Tensor fixed_gain(std::int64_t width, Dtype dtype) const;
   Parameter rows_of(const std::string& name, const Along& cut) const;
   Parameter columns_of(const std::string& name) const;
   /// Of a matrix that tensor-parallel ranks hold whole.
@@ -124,6 +128,7 @@ class Builder {
   int sharers() const { return key_sharers(config_, tp_.size()); }
   int neighbour() const { return tp_.rank() % sharers(); }
   void share_group(Parameter& parameter) const;
+  Neighbours neighbours() const;
   KeyRows key_rows() const;
   ColumnLinear qkv(const std::string& name, int layer) const;
   /// Says which rows of a matrix make queries and keys, in layers whose scores anybody looks at.

@@ -65,6 +65,8 @@ AttentionShape Builder::attention_shape(int layer, const Looks& looks) {
           .per_group = exact(heads, groups),
           .channels = config_.channels,
           .gated = config_.attention_gate,
+          .normed_last = config_.qk_norm_turned,
+          .limit = float(config_.qkv_limit),
           .head0 = tp_.rank() * heads,
           .layer = layer,
           .scale = float(attention_scale(config_)),
@@ -102,7 +104,11 @@ void Builder::share_group(Parameter& parameter) const {
   for (int kind = 0; kind < of_a_query; ++kind) take(kind * per_group + neighbour() * heads, heads);
   take(of_a_query * per_group, 2);
   parameter.shape[0] = (of_a_query * heads + 2) * config_.channels;
-  parameter.shared = {.along = Axis::tp, .ranks = sharers(), .partial = !sums_.terms(Axis::tp).empty()};
+  parameter.shared = neighbours();
+}
+
+Neighbours Builder::neighbours() const {
+  return {.along = Axis::tp, .ranks = sharers(), .partial = !sums_.terms(Axis::tp).empty()};
 }
 
 KeyRows Builder::key_rows() const {
@@ -162,8 +168,11 @@ SelfAttention Builder::attention(const std::string& name, int layer, const Looks
   NormRows queries = keys;
   queries.parts = parts_here();
   queries.counted = true;
-  if (config_.qk_norm_whole) {
-    const NormRows rows{.sums = sums_, .context = token_cut()};
+  const NormRows rows{.sums = sums_, .context = token_cut()};
+  if (config_.qk_norm_each) {
+    norms.emplace(SelfAttention::HeadNorms{norm_of_each(name + ".q_norm", rows, false),
+                                           norm_of_each(name + ".k_norm", rows, sharers() > 1)});
+  } else if (config_.qk_norm_whole) {
     norms.emplace(SelfAttention::HeadNorms{norm_of(name + ".q_norm", rows), norm_of(name + ".k_norm", rows),
                                            &tp_.circle});
   } else if (config_.qk_norm && (turns(layer) || !config_.qk_norm_turning))
@@ -173,14 +182,25 @@ SelfAttention Builder::attention(const std::string& name, int layer, const Looks
           sinks(name + ".sinks")};
 }
 
+// Of key heads that ranks share each has the gains of its own one.
+Norm Builder::norm_of_each(const std::string& name, const NormRows& rows, bool shared) const {
+  Parameter gain = rows_of(name + ".gain", shared ? Along{Axis::tp} : tensor_ranks());
+  if (shared) {
+    Shard& box = gain.pieces.front().where;
+    box.offset[0] = tp_.rank() / sharers() * config_.channels;
+    box.local[0] = config_.channels;
+    gain.shape = box.local;
+    gain.shared = neighbours();
+  }
+  return {std::move(gain), std::nullopt, usual_norm(), rows};
+}
+
 Norm Builder::head_norm(const std::string& name, const NormRows& rows) const {
   if (!config_.qk_norm_plain) return norm_of(name, rows);
-  const Tensor ones = empty(device_, {config_.channels}, Dtype::f32, Use::weights);
-  ops::fill(ones, 1);
   NormArgs how = usual_norm();
   how.kind = NormKind::rms;
   how.one_plus_gain = false;
-  return {ones, how};
+  return {fixed_gain(config_.channels, Dtype::f32), how};
 }
 
 Sinks Builder::sinks(const std::string& name) const {

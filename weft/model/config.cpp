@@ -63,18 +63,41 @@ void no_latent(const LatentConfig& l) {
 
 void complete_head_norms(ModelConfig& m) {
   for (const auto& [on, name] : {std::pair{m.qk_norm_whole, "{model.qk_norm_whole}"},
-                                 std::pair{m.qk_norm_plain, "{model.qk_norm_plain}"}})
+                                 std::pair{m.qk_norm_plain, "{model.qk_norm_plain}"},
+                                 std::pair{m.qk_norm_each, "{model.qk_norm_each}"},
+                                 std::pair{m.qk_norm_turned, "{model.qk_norm_turned}"}})
     if (on && m.latent.on)
       fail(Kind::usage, "model: latent attention normalizes latents: leave ", name, " out");
   if (m.qk_norm_whole && m.qk_norm_plain)
     fail(Kind::usage,
          "model: {model.qk_norm_whole} is about all heads together and {model.qk_norm_plain} about each: "
          "leave one of them out");
+  if (m.qk_norm_each && (m.qk_norm_whole || m.qk_norm_plain))
+    fail(Kind::usage, "model: {model.qk_norm_each} gives each head gains of its own, and ",
+         m.qk_norm_whole ? "{model.qk_norm_whole} all heads together" : "{model.qk_norm_plain} none",
+         ": leave one of them out");
   if (m.qk_norm_turning && !m.qk_norm_plain)
     fail(Kind::usage,
          "model: {model.qk_norm_turning} is about norms without gains, and there are none: add "
          "{model.qk_norm_plain}");
-  if (m.qk_norm_whole || m.qk_norm_plain) m.qk_norm = true;
+  if (m.qk_norm_whole || m.qk_norm_plain || m.qk_norm_each) m.qk_norm = true;
+  if (m.qk_norm_turned && !m.qk_norm)
+    fail(Kind::usage,
+         "model: {model.qk_norm_turned} says where norms of queries and keys stand, and there are none: add "
+         "{model.qk_norm}");
+}
+
+void check_bare(const ModelConfig& m, const LayerForms& may) {
+  if ((!m.norm_gain || !m.mlp_bias || m.qkv_limit > 0) && !may.bare)
+    fail(Kind::usage, "model: ", m.kind,
+         " has gains in its norms, biases in MLPs where attention has some, and queries as they are: leave "
+         "{model.norm_gain}, {model.mlp_bias} and {model.qkv_limit} out");
+  if (m.qkv_limit > 0 && m.qkv_limit < 1)
+    fail(Kind::usage, "model: {model.qkv_limit} is ", m.qkv_limit, ", expected 0 or 1 and more");
+  if (m.qkv_limit > 0 && (m.latent.on || m.attention_gate))
+    fail(Kind::usage, "model: {model.qkv_limit} limits queries, keys and values, and ",
+         m.latent.on ? "{model.latent.on} makes them of latents" : "{model.attention_gate} has gates there",
+         ": leave one of them out");
 }
 
 void complete_heads(ModelConfig& m) {
@@ -233,6 +256,7 @@ void check_forms(const ModelConfig& m, const LayerForms& may) {
          " says by {model.output_bias} whether its logits have biases: leave {model.logits_bias} out");
   check_norm_places(m, may);
   check_parallel(m, may);
+  check_bare(m, may);
 }
 
 /// Biases of scores that fall with distances, and norms of embeddings.
@@ -309,6 +333,8 @@ std::int64_t turning_channels(const ModelConfig& m) {
 std::int64_t turned_channels(const ModelConfig& m) {
   return std::int64_t(double(turning_channels(m)) * m.rotary.percent) / 2 * 2;
 }
+
+bool has_mlp_bias(const ModelConfig& m) { return m.linear_bias && m.mlp_bias; }
 
 std::int64_t value_channels(const ModelConfig& m) {
   return m.latent.on ? m.latent.value_channels : m.channels;

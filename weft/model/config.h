@@ -112,6 +112,7 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   bool norm_centered_gain = false;  // the stored gain g is used as 1 + g
   bool norm_bias = true;            // of layer norms
+  bool norm_gain = true;            // of hidden states; without, these norms have no biases either
   bool embedding_norm = false;      // GPT: of the embeddings, which are not dropped then
   NormPlaces norm_places = NormPlaces::before;
   ParallelSublayers parallel_sublayers = ParallelSublayers::none;
@@ -119,6 +120,8 @@ struct ModelConfig {
   bool qk_norm_whole = false;    // normalize the queries of all heads together, and the keys
   bool qk_norm_plain = false;    // normalize each head's queries and keys, and give them no gain
   bool qk_norm_turning = false;  // these in layers that turn alone
+  bool qk_norm_each = false;     // normalize each head's queries and keys by gains of its own, without biases
+  bool qk_norm_turned = false;   // all of these behind turning
 
   bool attention_gate = false;  // what a head gives is multiplied by the sigmoid of a gate of its own
 
@@ -130,6 +133,7 @@ struct ModelConfig {
   bool linear_bias = true;  // of attention projection and both MLP matrices
   bool qkv_bias = true;
   bool project_bias = true;  // of attention's output, where linear_bias gives it one
+  bool mlp_bias = true;      // of MLPs, where linear_bias gives them some
   bool tied_output = true;
   bool residual_after_norm = false;   // a block adds to what its norm gave, not to what the norm read
   double residual_multiplier = 1.0;   // of what attention and MLPs add
@@ -152,6 +156,7 @@ struct ModelConfig {
   TokenDrop token_drop;
   double softmax_scale = 0.0;  // 0: 1/sqrt(channels)
   ScoresConfig scores;
+  double qkv_limit = 0;  // of queries, keys and values, on both sides; 0: none
   Sink sink = Sink::none;
   std::int64_t window = 0;         // keys a query sees, itself included; 0: all before it
   std::vector<int> window_layers;  // one 0 or 1 a layer: 1 looks through the window; empty: all do
@@ -232,6 +237,7 @@ void describe_norms(Visitor& v, ModelConfig& c) {
   v("norm_epsilon", c.norm_epsilon, OnResume::model, "added to the variance in all norms", legal::positive);
   v("norm_centered_gain", c.norm_centered_gain, OnResume::model, "store the gain minus one");
   v("norm_bias", c.norm_bias, OnResume::model, "biases of layer norms");
+  v("norm_gain", c.norm_gain, OnResume::model, "gains of norms of hidden states, and their biases");
   v("embedding_norm", c.embedding_norm, OnResume::model,
     "GPT: normalize embeddings, in place of dropout on them, as BLOOM does");
   v("norm_places", c.norm_places, OnResume::model,
@@ -245,6 +251,10 @@ void describe_norms(Visitor& v, ModelConfig& c) {
     "normalize queries and keys, head by head, and give them no gain, as Llama 4 does");
   v("qk_norm_turning", c.qk_norm_turning, OnResume::model,
     "such norms in layers with rotary positions alone, as Llama 4 has them");
+  v("qk_norm_each", c.qk_norm_each, OnResume::model,
+    "normalize queries and keys, head by head, by gains of each head's own, as Command-R+ does");
+  v("qk_norm_turned", c.qk_norm_turned, OnResume::model,
+    "normalize queries and keys behind rotary positions, as Hunyuan does");
   v("attention_gate", c.attention_gate, OnResume::model,
     "multiply what heads give by the sigmoid of gates that are made of the token, as Qwen3-Next does");
 }
@@ -306,6 +316,8 @@ void describe(Visitor& v, ModelConfig& c) {
   v("qkv_bias", c.qkv_bias, OnResume::model, "biases in the query, key and value projection");
   v("project_bias", c.project_bias, OnResume::model,
     "where the attention projection and the MLP have biases, those of the former");
+  v("mlp_bias", c.mlp_bias, OnResume::model,
+    "where the attention projection and the MLP have biases, those of the latter");
   v("tied_output", c.tied_output, OnResume::model, "the output layer is the embedding");
   v("residual_after_norm", c.residual_after_norm, OnResume::model,
     "a block adds to its norm's output, not to its input");
@@ -323,6 +335,9 @@ void describe(Visitor& v, ModelConfig& c) {
   v("softmax_scale", c.softmax_scale, OnResume::model, "scores are multiplied by this (0: 1/sqrt(channels))",
     legal::not_negative);
   v.group("scores", c.scores);
+  v("qkv_limit", c.qkv_limit, OnResume::model,
+    "queries, keys and values are kept within this on both sides, as OLMo 1 does (0: no limit)",
+    legal::not_negative);
   v("sink", c.sink, OnResume::model,
     "what each head gives to no key: nothing, or a score's share of softmax");
   v("window", c.window, OnResume::model, "keys that a query sees, itself included (0: all before it)",
@@ -354,6 +369,8 @@ bool turns_channels(const ModelConfig&);
 std::int64_t turning_channels(const ModelConfig&);
 /// Of these, those that do.
 std::int64_t turned_channels(const ModelConfig&);
+/// Of MLPs and experts.
+bool has_mlp_bias(const ModelConfig&);
 /// Of a head's values.
 std::int64_t value_channels(const ModelConfig&);
 /// Of what makes queries, keys and values, and gates where there are some.
@@ -368,7 +385,7 @@ void complete(ModelConfig&);
 struct LayerForms {
   bool experts = false, latent = false, further_tokens = false, sinks = false, delta = false, gates = false,
        hybrid = false, norm_places = false, scores = false, parallel = false, logits_bias = false,
-       alibi = false, embedding_norm = false;
+       alibi = false, embedding_norm = false, bare = false;
 };
 /// The same for one stack of layers.
 void complete_decoder(ModelConfig&, const LayerForms& may = {});

@@ -156,20 +156,20 @@ void add_experts(ParameterList& list, const ModelConfig& c, const std::string& n
   const std::int64_t h = c.hidden, inner = x.latent > 0 ? x.latent : h, f = x.ffn_hidden;
   const std::int64_t up = c.gated ? 2 * f : f, all = c.gated ? 2 * x.shared_hidden : x.shared_hidden;
   list.add(name + ".router.weight", {x.count, h}, matrix_init(c, x.count, h));
-  if (c.linear_bias) list.add(name + ".router.bias", {x.count}, matrix_init(c, x.count, h));
+  if (has_mlp_bias(c)) list.add(name + ".router.bias", {x.count}, matrix_init(c, x.count, h));
   if (x.router.expert_bias) list.add(name + ".router.expert_bias", {x.count}, constant_init(0));
   for (int e = 0; e < x.count; ++e) {
     const std::string expert = name + ".experts." + std::to_string(e);
-    add_matrix(list, expert + ".up", {up, inner, c.linear_bias}, matrix_init(c, up, inner));
-    add_matrix(list, expert + ".down", {inner, f, c.linear_bias}, output_init(c, inner, f));
+    add_matrix(list, expert + ".up", {up, inner, has_mlp_bias(c)}, matrix_init(c, up, inner));
+    add_matrix(list, expert + ".down", {inner, f, has_mlp_bias(c)}, output_init(c, inner, f));
   }
   if (x.shared_hidden > 0) {
     add_matrix(list, name + ".shared.up", {all, h, false}, matrix_init(c, all, h));
     add_matrix(list, name + ".shared.down", {h, x.shared_hidden, false}, output_init(c, h, x.shared_hidden));
   }
   if (x.residual) {
-    add_matrix(list, name + ".residual.up", {up, h, c.linear_bias}, matrix_init(c, up, h));
-    add_matrix(list, name + ".residual.down", {h, f, c.linear_bias}, output_init(c, h, f));
+    add_matrix(list, name + ".residual.up", {up, h, has_mlp_bias(c)}, matrix_init(c, up, h));
+    add_matrix(list, name + ".residual.down", {h, f, has_mlp_bias(c)}, output_init(c, h, f));
     add_matrix(list, name + ".residual.gate", {2, h, true}, matrix_init(c, 2, h));
   }
   if (x.shared_gate) add_matrix(list, name + ".shared.gate", {1, h, false}, matrix_init(c, 1, h));
@@ -214,7 +214,7 @@ std::int64_t idle_parameters(const ModelConfig& c) {
   const ExpertsConfig& x = c.experts;
   if (x.count == 0) return 0;
   const std::int64_t inner = x.latent > 0 ? x.latent : c.hidden, up = (c.gated ? 2 : 1) * x.ffn_hidden;
-  const std::int64_t biases = c.linear_bias ? up + inner : 0;
+  const std::int64_t biases = has_mlp_bias(c) ? up + inner : 0;
   const int further = c.ahead.depths > 0 && has_part(c, c.layers, LayerPart::experts) ? c.ahead.layers() : 0;
   return std::int64_t{x.layers_with() + further} * (x.count - x.router.chosen) *
          (inner * (up + x.ffn_hidden) + biases);

@@ -27,7 +27,8 @@ struct Theirs {
   /// Which of the slabs of a tensor, one for each index of its first dimension; none: it is all of it.
   std::optional<std::int64_t> slab = {};
   std::int64_t first_row = 0;  // of theirs, or of the slab, where what is meant begins: of what is only read
-  std::int64_t rows() const { return shape[(slab ? 1 : 0) + (turned ? 1 : 0)]; }
+  bool flat = false;           // its elements are our rows, whatever its shape
+  std::int64_t rows() const { return flat ? elements() : shape[(slab ? 1 : 0) + (turned ? 1 : 0)]; }
   std::int64_t elements() const { return slab ? shape.elements() / shape[0] : shape.elements(); }
 };
 

@@ -72,15 +72,28 @@ void add_latent_attention(ParameterList& list, const ModelConfig& c, const std::
 
 }  // namespace
 
+namespace {
+
+void add_head_norms(ParameterList& list, const ModelConfig& c, const std::string& name) {
+  if (!c.qk_norm || c.qk_norm_plain) return;
+  const std::int64_t queries = c.heads * c.channels, keys = c.groups * c.channels;
+  if (c.qk_norm_each) {
+    list.add(name + ".q_norm.gain", {queries}, constant_init(c.norm_centered_gain ? 0 : 1));
+    list.add(name + ".k_norm.gain", {keys}, constant_init(c.norm_centered_gain ? 0 : 1));
+    return;
+  }
+  add_norm(list, c, name + ".q_norm", c.qk_norm_whole ? queries : c.channels);
+  add_norm(list, c, name + ".k_norm", c.qk_norm_whole ? keys : c.channels);
+}
+
+}  // namespace
+
 void add_attention(ParameterList& list, const ModelConfig& c, const std::string& name) {
   if (c.latent.on) return add_latent_attention(list, c, name);
   const std::int64_t h = c.hidden, queries = c.heads * c.channels;
   const std::int64_t qkv = qkv_rows(c);
   add_matrix(list, name + ".qkv", {qkv, h, c.qkv_bias}, matrix_init(c, qkv, h));
-  if (c.qk_norm && !c.qk_norm_plain) {
-    add_norm(list, c, name + ".q_norm", c.qk_norm_whole ? queries : c.channels);
-    add_norm(list, c, name + ".k_norm", c.qk_norm_whole ? c.groups * c.channels : c.channels);
-  }
+  add_head_norms(list, c, name);
   add_sinks(list, c, name);
   add_matrix(list, name + ".project", {h, queries, c.linear_bias && c.project_bias},
              output_init(c, h, queries));
@@ -121,21 +134,26 @@ bool has_norm_before(const ModelConfig& c, LayerPart part) {
 
 void add_block(ParameterList& list, const ModelConfig& c, const std::string& name, int layer) {
   for (const LayerPart part : parts_of_layer(c, layer)) {
-    if (has_norm_before(c, part)) add_norm(list, c, name + norm_name(part), c.hidden);
+    if (has_norm_before(c, part)) add_hidden_norm(list, c, name + norm_name(part));
     add_inner(list, c, name, part);
-    if (c.norm_places != NormPlaces::before) add_norm(list, c, name + norm_behind_name(part), c.hidden);
+    if (c.norm_places != NormPlaces::before) add_hidden_norm(list, c, name + norm_behind_name(part));
   }
 }
 
 void add_mlp(ParameterList& list, const ModelConfig& c, const std::string& name) {
   const std::int64_t h = c.hidden, up = c.gated ? 2 * c.ffn_hidden : c.ffn_hidden;
-  add_matrix(list, name + ".mlp.up", {up, h, c.linear_bias}, matrix_init(c, up, h));
-  add_matrix(list, name + ".mlp.down", {h, c.ffn_hidden, c.linear_bias}, output_init(c, h, c.ffn_hidden));
+  const bool biased = has_mlp_bias(c);
+  add_matrix(list, name + ".mlp.up", {up, h, biased}, matrix_init(c, up, h));
+  add_matrix(list, name + ".mlp.down", {h, c.ffn_hidden, biased}, output_init(c, h, c.ffn_hidden));
 }
 
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width) {
   list.add(name + ".gain", {width}, constant_init(config.norm_centered_gain ? 0 : 1));
   if (config.norm == NormKind::layer && config.norm_bias) list.add(name + ".bias", {width}, constant_init(0));
+}
+
+void add_hidden_norm(ParameterList& list, const ModelConfig& config, const std::string& name) {
+  if (config.norm_gain) add_norm(list, config, name, config.hidden);
 }
 
 }  // namespace weft

@@ -55,5 +55,7 @@ std::string norm_name(LayerPart part);
 std::string norm_behind_name(LayerPart part);
 void add_mlp(ParameterList& list, const ModelConfig& config, const std::string& name);
 void add_norm(ParameterList& list, const ModelConfig& config, const std::string& name, std::int64_t width);
+/// Of hidden states: a model may have such norms without anything to learn.
+void add_hidden_norm(ParameterList& list, const ModelConfig& config, const std::string& name);
 
 }  // namespace weft

@@ -23,6 +23,24 @@ RopeArgs rope_args(const Pass& pass, const AttentionShape& shape, const Tensor& 
 
 namespace {
 
+/// [gate | up] that a gate of ones lets through, up to a limit of 1 or more.
+Tensor beside_ones(const Tensor& x) {
+  const std::int64_t f = x.dim(2);
+  const Tensor wide = empty(x.device(), {x.dim(0), x.dim(1), 2 * f}, x.dtype());
+  ops::fill(wide.slice(2, 0, f), 1);
+  ops::copy_into(wide.slice(2, f, f), x);
+  return wide;
+}
+
+/// x [s, b, f], kept within a limit on both sides; what was cut off learns nothing.
+Tensor limited(const Tensor& x, float limit) {
+  return ops::gated(beside_ones(x), {}, {Activation::relu, limit, 0});
+}
+Tensor limited_backward(const Tensor& dy, const Tensor& x, float limit) {
+  const Tensor both = ops::gated_backward(dy, beside_ones(x), {}, {Activation::relu, limit, 0});
+  return ops::contiguous(both.slice(2, x.dim(2), x.dim(2)));
+}
+
 /// What is computed again was looked at before.
 Tensor greatest_scores(const Pass& pass, const AttentionShape& shape) {
   const Tensor& all = pass.place().greatest_scores;
@@ -177,12 +195,27 @@ Tensor SelfAttention::said_backward(const Saved& saved, const Tensor& open, cons
   return open;
 }
 
+void SelfAttention::make(Pass& pass, Saved& saved) const {
+  if (shape_.limit > 0) {
+    saved.raw = saved.qkv;
+    saved.qkv = limited(saved.raw, shape_.limit);
+  }
+  if (!norms_ || shape_.normed_last) turn(pass, views(saved.qkv), Turn::forward);
+  if (norms_) norm_heads(saved);
+  if (norms_ && !shape_.normed_last) turn(pass, normed_views(saved), Turn::forward);
+}
+
+void SelfAttention::turn_and_norm_backward(Pass& pass, const Saved& saved, const Attended& grads) {
+  if (!norms_ || !shape_.normed_last) turn(pass, grads, Turn::backward);
+  if (norms_) norm_heads_backward(saved, grads);
+  if (norms_ && shape_.normed_last) turn(pass, grads, Turn::backward);
+}
+
 Tensor SelfAttention::forward(Pass& pass, const Tensor& x, const Flow& beside) {
   Saved saved{.biases = beside.biases};
   saved.qkv = qkv_.forward(x);
-  if (norms_) norm_heads(saved);
+  make(pass, saved);
   const Attended heads = norms_ ? normed_views(saved) : views(saved.qkv);
-  turn(pass, heads, Turn::forward);
   const Attended all = shape_.mask == Mask::causal ? with_earlier(pass, shape_.layer, heads) : heads;
   saved.kept = shape_.parts.attention(shape_.context, all,
                                       attention_args(pass, shape_, beside.biases, sinks_.scores()));
@@ -209,9 +242,8 @@ Tensor SelfAttention::backward(Pass& pass, const Tensor& dy, const Tensor& x, Fl
   shape_.parts.attention_backward_into(shape_.context, into, dout, saved.kept,
                                        attention_args(pass, shape_, saved.biases, sinks_.scores()));
   sinks_.added();
-  turn(pass, grads, Turn::backward);
-  if (norms_) norm_heads_backward(saved, grads);
-  return qkv_.backward(pass, dqkv, x);
+  turn_and_norm_backward(pass, saved, grads);
+  return qkv_.backward(pass, saved.raw ? limited_backward(dqkv, saved.raw, shape_.limit) : dqkv, x);
 }
 
 void SelfAttention::each_parameter(const VisitParameter& visit) {

@@ -16,6 +16,8 @@ struct AttentionShape {
   std::int64_t per_group = 1;  // query heads that share one
   std::int64_t channels = 1;   // of a head
   bool gated = false;          // every head has a gate, beside its query
+  bool normed_last = false;    // norms of heads stand behind turning
+  float limit = 0;             // of queries, keys and values; 0: none
   std::int64_t head0 = 0;      // number of the first query head held here, in the whole model
   int layer = 0;               // number of the layer, in the whole model
   float scale = 1;
@@ -65,7 +67,8 @@ class SelfAttention final : public Inner {
 
  private:
   struct Saved {
-    Tensor qkv;  // [s, b, g (r (+ r) + 2) d]; turned in place where there are no head norms
+    Tensor qkv;  // [s, b, g (r (+ r) + 2) d]; turned in place where there are no head norms, or they are last
+    Tensor raw;  // of these, what was made where they are limited
     Tensor qk;   // [s, b, g (r + 1) d]: normed and turned, where there are; all queries first where they are
                  // whole
     NormStats q_stats, k_stats;
@@ -79,11 +82,13 @@ class SelfAttention final : public Inner {
   /// The gradient of what heads give; that of gates goes to theirs.
   Tensor said_backward(const Saved& saved, const Tensor& open, const Tensor& d, const Tensor& dqkv) const;
   Attended normed_views(const Saved& saved) const;
+  void make(Pass& pass, Saved& saved) const;
   void norm_heads(Saved& saved) const;
   void norm_whole(Saved& saved, const Attended& raw) const;
   void norm_whole_backward(const Saved& saved, const Attended& dqkv);
   void norm_heads_backward(const Saved& saved, const Attended& dqkv);
   void turn(const Pass& pass, const Attended& heads, Turn turn) const;
+  void turn_and_norm_backward(Pass& pass, const Saved& saved, const Attended& grads);
 
   ColumnLinear qkv_;
   RowLinear project_;

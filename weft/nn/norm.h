@@ -19,6 +19,8 @@ struct NormRows {
   bool counted = true;     // false: heads that others count
 };
 
+/// Of single heads [s, b, g, (r,) d] the gain may be one for all, [d], or every head's own, [g r d]; then
+/// they are normed one after the other, and stats have them first.
 class Norm {
  public:
   /// With a gain that nobody learns.
@@ -60,9 +62,19 @@ class Norm {
  private:
   NormStats make_stats(const Tensor& x) const;
   struct PieceRows;
+  /// A gain, and where gradients of it and of a bias are added.
+  struct Learned {
+    Tensor gain, dgain, dbias;
+  };
   bool learns() const { return !gain_.name.empty(); }
-  void backward_in_pieces(const PieceRows& rows) const;
-  void add_pieces(const Tensor& pieces) const;
+  Learned learned() const { return {gain_.value, gain_.grad.sum(), bias_ ? bias_->grad.sum() : Tensor()}; }
+  /// Heads of x that have gains of their own; 1: all rows have the same.
+  std::int64_t heads_apart(const Tensor& x) const;
+  NormStats forward_apart(const Tensor& y, const Tensor& x) const;
+  void backward_of(const Learned& learned, const PieceRows& rows) const;
+  void backward_apart(const PieceRows& rows) const;
+  void backward_in_pieces(const Learned& learned, const PieceRows& rows) const;
+  void add_pieces(const Learned& learned, const Tensor& pieces) const;
   NormWeights weights() const { return {gain_.value, bias_ ? bias_->value : Tensor()}; }
   Parameter gain_;
   std::optional<Parameter> bias_;

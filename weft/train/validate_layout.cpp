@@ -93,7 +93,7 @@ void experts(ParallelConfig& p, const ModelConfig& m) {
   if (x.ffn_hidden % p.etp != 0)
     fail(Kind::usage, "an expert's width ", x.ffn_hidden, " cannot be shared by {parallel.etp} ", p.etp,
          " ranks");
-  if (p.etp > 1 && m.linear_bias)
+  if (p.etp > 1 && has_mlp_bias(m))
     fail(Kind::usage, "experts with biases are not cut: take {parallel.etp} 1, or {model.linear_bias=false}");
   if (x.beside() % p.tp != 0)
     fail(Kind::usage, "the shared experts' width ", x.beside(), " cannot be shared by ", p.tp,

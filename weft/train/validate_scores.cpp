@@ -18,6 +18,9 @@ void weights_make_scores(const ModelConfig& m, std::string_view who) {
     fail(Kind::usage, who,
          ": queries and keys are normed behind their weights ({model.qk_norm}, {model.qk_norm_whole}), and ",
          "their scores stay however small these become: leave one of them out");
+  if (m.qkv_limit > 0)
+    fail(Kind::usage, who, ": queries and keys are kept within {model.qkv_limit} ", m.qkv_limit,
+         " behind their weights, and do not shrink as these do: leave one of them out");
   if (m.scores.cap > 0)
     fail(Kind::usage, who, ": scores stay below {model.scores.cap} ", m.scores.cap,
          " anyway, and do not shrink as weights do: leave one of them out");

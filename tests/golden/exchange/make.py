@@ -16,6 +16,8 @@ import transformers as t
 from safetensors.torch import load_file, save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
+import details
+
 HERE = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 LENGTH = 16
@@ -263,6 +265,7 @@ MODELS = {
     "t5_untied": (t.T5ForConditionalGeneration, t.T5Config(**TWO_STACKS, feed_forward_proj=pick("relu", "gelu_new")), {}),
     "gemma": (t.GemmaForCausalLM, t.GemmaConfig(**{**SMALL, "num_key_value_heads": 1}, head_dim=8), {}),
 }
+MODELS |= details.models(t, torch, pick, globals())
 
 
 OWN_OUTPUT = ("t5_gated", "t5_untied", "mt5")

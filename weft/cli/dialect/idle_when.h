@@ -30,6 +30,7 @@ inline bool no_middle(const TrainConfig& c) { return !c.data.fim.on; }
 inline bool no_events(const TrainConfig& c) { return c.log.tensorboard.empty(); }
 inline bool no_distances(const TrainConfig& c) { return c.model.positions != Positions::relative; }
 inline bool no_alibi(const TrainConfig& c) { return c.model.positions != Positions::alibi; }
+inline bool no_linear_bias(const TrainConfig& c) { return !c.model.linear_bias; }
 inline bool no_rotary(const TrainConfig& c) { return c.model.positions != Positions::rotary; }
 /// Of layers whose queries would grow.
 inline bool none_still(const TrainConfig& c) {

@@ -45,6 +45,14 @@ void read_serial(ModelConfig& model, GptType type, HubSettings& settings);
 void read_falling(ModelConfig& model, GptType type, HubSettings& settings);
 /// Mamba 2, Bamba and Granite 4.
 void read_states(ModelConfig& model, GptType type, HubSettings& settings);
+/// Hunyuan: angles that are turned by a base of their own, experts, and what is of other programs.
+void read_hunyuan(ModelConfig& model, HubSettings& settings);
+void read_experts_of_hunyuan(ModelConfig& model, HubSettings& settings);
+void stretch_base(RotaryConfig& rotary, std::int64_t channels, HubSettings& settings);
+/// OLMo 1: all of it but sizes and angles.
+void read_olmo(ModelConfig& model, HubSettings& settings);
+/// A limit of queries, keys and values; none: 0.
+double read_hub_limit(HubSettings& settings);
 /// Granite's multipliers.
 void read_granite(ModelConfig& model, HubSettings& settings);
 /// A letter for each word of a list of layers; empty where there is none.
@@ -92,6 +100,16 @@ std::string_view no_llama4(const ModelConfig& model);
 /// Queries of all layers grow, and why Ministral 3, which has that, is not such a model.
 bool is_ministral3(const ModelConfig& model);
 std::string_view no_ministral3(const ModelConfig& model);
+/// Norms of queries and keys stand behind turning, and why no Hunyuan, which has them so, is such a model.
+std::string_view no_hunyuan(const ModelConfig& model);
+/// Norms have no gains, and why OLMo 1, which has such, is no such model.
+std::string_view no_olmo1(const ModelConfig& model);
+/// What few types have, and `type` has not; empty where it has all.
+std::string_view no_such_details(const ModelConfig& model, GptType type);
+/// Attention has all biases, and MLPs have none.
+bool biases_attention_alone(const ModelConfig& model);
+/// Granite's experts.
+bool is_granite_mixture(const ModelConfig& model);
 /// Of a model whose places have a table, why none is such a one.
 std::string_view no_learned(const ModelConfig& model);
 GptType type_of_learned(const ModelConfig& model);

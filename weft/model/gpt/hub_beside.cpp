@@ -54,16 +54,20 @@ void read_kinds_of_cohere(ModelConfig& m, HubSettings& s) {
     (void)s.find(name);
 }
 
-void read_cohere(ModelConfig& m, HubSettings& s) {
+void read_cohere(ModelConfig& m, GptType type, HubSettings& s) {
   read_mlp(m, s, "silu");
   m.groups = int(s.size_or("num_key_value_heads", m.heads, HubSettings::most_heads));
   m.channels = s.size_or("head_dim", 0, HubSettings::widest / 16);
   m.hidden_dropout = 0;
   m.gated = true;
-  m.norm_bias = m.linear_bias = m.qkv_bias = false;
+  m.norm_bias = false;
+  m.linear_bias = m.qkv_bias = s.yes("attention_bias", false);
+  m.mlp_bias = !m.linear_bias;  // there are none
   m.output_multiplier = s.positive("logit_scale", 0.0625);
-  s.must_be("attention_bias", false);
-  s.must_be("use_qk_norm", false);  // a gain for every channel of every head
+  if (type == GptType::cohere)
+    m.qk_norm = m.qk_norm_each = s.yes("use_qk_norm", false);
+  else
+    s.must_be("use_qk_norm", false);
   (void)s.find("model_max_length");
 }
 
@@ -76,7 +80,7 @@ void read_stablelm(ModelConfig& m, HubSettings& s) {
   m.qkv_bias = s.yes("use_qkv_bias", false);
   m.parallel_sublayers =
       s.yes("use_parallel_residual", false) ? ParallelSublayers::one_norm : ParallelSublayers::none;
-  s.must_be("qk_layernorm", false);  // a gain for every channel of every head
+  m.qk_norm = m.qk_norm_each = s.yes("qk_layernorm", false);
   s.must_be("rotary_scaling_factor", 1.0);
   (void)s.find("norm_eps");  // of older programs
 }
@@ -129,6 +133,7 @@ void add_stablelm(ordered_json& out, const ModelConfig& m) {
   out["partial_rotary_factor"] = m.rotary.percent;
   out["use_qkv_bias"] = m.qkv_bias;
   out["use_parallel_residual"] = m.parallel_sublayers != ParallelSublayers::none;
+  out["qk_layernorm"] = m.qk_norm;
 }
 
 ordered_json gptj_json(const ModelConfig& m) {
@@ -176,8 +181,8 @@ void add_grouped(ordered_json& out, const ModelConfig& m, GptType type) {
   if (is_cohere(type)) {
     out["head_dim"] = m.channels;
     out["logit_scale"] = m.output_multiplier;
-    out["attention_bias"] = false;
-    if (type == GptType::cohere) out["use_qk_norm"] = false;
+    out["attention_bias"] = m.linear_bias;
+    if (type == GptType::cohere) out["use_qk_norm"] = m.qk_norm;
     return write_hub_window(out, m, type);
   }
   out["partial_rotary_factor"] = m.rotary.percent;
@@ -209,7 +214,8 @@ std::string_view no_cohere(const ModelConfig& m) {
   if (m.parallel_sublayers != ParallelSublayers::one_norm)
     return "layer norms without biases, not one for attention and MLP";
   if (!m.gated) return "layer norms without biases, with an MLP that is not gated";
-  if (m.linear_bias || m.qkv_bias) return "layer norms without biases, with others";
+  if ((m.linear_bias || m.qkv_bias) && !biases_attention_alone(m))
+    return "layer norms without biases, with others";
   if (turns_a_part(m)) return "layer norms without biases, with heads of which a part turns";
   const bool both = has_window(m) || skips(m);
   if (both && !slides_where_it_turns(m))
@@ -264,7 +270,7 @@ void read_beside(ModelConfig& m, GptType type, HubSettings& s) {
   if (type == GptType::gpt_neox) read_neox(m, s);
   if (type == GptType::phi) read_phi(m, s);
   if (type == GptType::falcon) read_falcon(m, s);
-  if (is_cohere(type)) read_cohere(m, s);
+  if (is_cohere(type)) read_cohere(m, type, s);
   if (type == GptType::stablelm) read_stablelm(m, s);
   if (m.positions != Positions::alibi)
     read_hub_rotary(m, type, s);
@@ -309,7 +315,7 @@ ordered_json beside_json(const ModelConfig& m, GptType type) {
 
 bool is_beside(const ModelConfig& m) {
   if (m.parallel_sublayers != ParallelSublayers::none || m.logits_bias) return true;
-  if (m.positions == Positions::alibi || m.embedding_norm) return true;
+  if (m.positions == Positions::alibi || m.embedding_norm || !m.norm_gain) return true;
   if ((m.norm == NormKind::layer && !m.norm_bias) || (m.linear_bias && !m.project_bias)) return true;
   const bool plain = !m.latent.on && !m.delta.on && !m.hybrid.on() && m.experts.count == 0 &&
                      m.sink == Sink::none && m.norm_places == NormPlaces::before;
@@ -317,6 +323,7 @@ bool is_beside(const ModelConfig& m) {
 }
 
 GptType type_of_beside(const ModelConfig& m) {
+  if (!m.norm_gain) return GptType::olmo;
   if (m.logits_bias) return m.project_bias ? GptType::phi : GptType::gptj;
   if (m.positions == Positions::alibi)
     return m.alibi.scaled ? GptType::falcon : m.embedding_norm ? GptType::bloom : GptType::mpt;
@@ -349,13 +356,15 @@ std::string_view no_beside(const ModelConfig& m) {
     return "layers as GPT-NeoX's, Phi's or Cohere's, with a window or without rotary positions in some";
   if (m.residual_multiplier != 1 || m.embedding_multiplier != 1 || scales_scores(m))
     return "layers as GPT-NeoX's, Phi's or Cohere's, with multipliers of embeddings, scores or what they add";
-  if (m.qk_norm && (type != GptType::phi || m.qk_norm_whole || m.qk_norm_plain))
+  const bool by_each = m.qk_norm_each && (type == GptType::cohere || type == GptType::stablelm);
+  if (m.qk_norm && !by_each && (type != GptType::phi || m.qk_norm_whole || m.qk_norm_plain))
     return "layers as GPT-NeoX's, Phi's or Cohere's, with norms of queries and keys that Phi has not";
   if (m.parallel_sublayers != ParallelSublayers::one_norm && m.logits_bias)
     return "biases of logits, without one norm for attention and MLP";
   if (turns_a_part(m) && std::int64_t(double(m.channels) * m.rotary.percent) % 2 != 0)
     return "rotary positions on an odd number of channels";
   if (falls(type)) return no_falling(m, type);
+  if (type == GptType::olmo) return no_olmo1(m);
   if (type == GptType::stablelm) return no_stablelm(m);
   return is_cohere(type) ? no_cohere(m) : no_plain_mlp(m, type);
 }

@@ -34,7 +34,9 @@ class GptCook {
   void places_of_opt();
   void opt_layer(int layer);
   void llama_layer(int layer);
-  /// GPT-NeoX's names, GPT-J's, Phi's, Falcon's, Cohere's, BLOOM's, MPT's and StableLM's.
+  /// Granite's mixtures: all experts of a layer in one tensor, beside a shared one or not.
+  void experts_of_granite(const std::string& ours, const std::string& theirs);
+  /// GPT-NeoX's names, GPT-J's, Phi's, Falcon's, Cohere's, BLOOM's, MPT's, StableLM's and OLMo 1's.
   std::vector<Recipe> beside();
   void layer_beside(int layer);
   /// Theirs are rows of key groups as ours, but for how channels that turn stand.
@@ -90,6 +92,9 @@ class GptCook {
   /// Ours is theirs, one above the other.
   void two_halves(const std::string& ours, std::string above, std::string below);
   void head_norm(const std::string& ours, const std::string& theirs);
+  /// With gains of each head's own: one matrix, or a tensor for each.
+  void norm_of_each(const std::string& ours, const std::string& theirs, std::int64_t heads);
+  void head_norms_beside(const std::string& ours, const std::string& theirs);
   void turning(std::vector<RowRun>& runs, std::size_t part, std::int64_t from, std::int64_t to) const;
   /// Rows that a query has in their tensor, where a gate may follow it.
   std::int64_t of_a_query() const { return m_.channels * (m_.attention_gate ? 2 : 1); }

@@ -13,6 +13,16 @@ bool is_qwen(GptType type) {
   return type == GptType::qwen2_moe || type == GptType::qwen3_moe || type == GptType::qwen3_next;
 }
 
+/// Of Qwen's without any, what is said of them is of no layer.
+bool has_no_experts(GptType type, HubSettings& s) {
+  const HubSettings::Json* count = s.find("num_experts");
+  if (!is_qwen(type) || count == nullptr || *count != 0) return false;
+  for (const char* name : {"num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size",
+                           "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers", "num_local_experts"})
+    (void)s.find(name);
+  return true;
+}
+
 // transformers 5 writes Qwen3-MoE's number under Mixtral's name; published files have the other.
 std::int64_t experts_in(GptType type, HubSettings& s) {
   if (says_as_deepseek(type)) return s.size("n_routed_experts", most_experts);
@@ -147,6 +157,8 @@ void check_hub_weights(const RouterConfig& router, HubSettings& s) {
 }
 
 void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
+  if (has_no_experts(type, s)) return pass_over(s);
+  if (type == GptType::hunyuan_v1_moe) return read_experts_of_hunyuan(m, s);
   ExpertsConfig& x = m.experts;
   x.count = int(experts_in(type, s));
   const bool own_width = !says_as_mixtral(type) && type != GptType::olmoe;
@@ -156,6 +168,8 @@ void read_hub_experts(ModelConfig& m, GptType type, HubSettings& s) {
     x.shared_hidden = s.size("shared_expert_intermediate_size", HubSettings::widest);
     x.shared_gate = true;
   }
+  if (type == GptType::granitemoeshared)
+    x.shared_hidden = s.whole("shared_intermediate_size", 0, HubSettings::widest);
   if (says_as_deepseek(type)) {
     const std::int64_t usual = type == GptType::deepseek_v2 ? 2 : 1;
     x.shared_hidden = s.whole("n_shared_experts", usual, most_experts) * x.ffn_hidden;

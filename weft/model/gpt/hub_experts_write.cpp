@@ -164,11 +164,18 @@ void write_hub_experts(ordered_json& out, const ModelConfig& m, GptType type) {
     return write_experts_as_deepseek(out, m);
   }
   if (type == GptType::dots1) return write_experts_as_deepseek(out, m);
+  if (type == GptType::hunyuan_v1_moe) {
+    out["num_experts"] = m.experts.count;
+    out["moe_topk"] = m.experts.router.chosen;
+    out["intermediate_size"] = m.experts.ffn_hidden;
+    return;
+  }
   const ExpertsConfig& x = m.experts;
   out[says_as_mixtral(type) ? "num_local_experts" : "num_experts"] = x.count;
   out["num_experts_per_tok"] = x.router.chosen;
   out["output_router_logits"] = false;
   if (type == GptType::gpt_oss) out["swiglu_limit"] = m.gate_limit;
+  if (type == GptType::granitemoeshared) out["shared_intermediate_size"] = x.shared_hidden;
   if (says_as_mixtral(type)) {
     out["intermediate_size"] = x.ffn_hidden;
     return;

@@ -45,7 +45,8 @@ void read_attention_of_mpt(ModelConfig& m, HubSettings& outer) {
   s.must_be("attn_type", "multihead_attention");
   s.must_be("alibi", true);
   for (const char* name : {"prefix_lm", "qk_ln", "attn_uses_sequence_id"}) s.must_be(name, false);
-  for (const char* name : {"clip_qkv", "softmax_scale"}) s.must_be_absent(name);
+  m.qkv_limit = read_hub_limit(s);
+  s.must_be_absent("softmax_scale");
   for (const char* name : {"attn_impl", "model_type"}) (void)s.find(name);
   if (const auto other = s.unasked(); !other.empty())
     fail(Kind::data, s.who(), ": \"", other.front(), "\" is a setting that weft does not know");
@@ -97,6 +98,7 @@ ordered_json falling_json(const ModelConfig& m, GptType type) {
   // transformers takes a whole number alone.
   const bool drops = m.attention_dropout > 0;
   const ordered_json dropout = drops ? ordered_json(m.attention_dropout) : ordered_json(0);
+  const ordered_json limit = m.qkv_limit > 0 ? ordered_json(m.qkv_limit) : ordered_json();
   out.update(ordered_json{{"n_layers", m.layers},
                           {"d_model", m.hidden},
                           {"n_heads", m.heads},
@@ -108,6 +110,7 @@ ordered_json falling_json(const ModelConfig& m, GptType type) {
                            {{"attn_type", "multihead_attention"},
                             {"alibi", true},
                             {"alibi_bias_max", std::llround(m.alibi.power)},
+                            {"clip_qkv", limit},
                             {"attn_pdrop", dropout}}}});
   return out;
 }

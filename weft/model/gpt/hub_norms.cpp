@@ -77,7 +77,21 @@ std::string_view no_glm4(const ModelConfig& m) {
   return "";
 }
 
+/// In all layers, with weights that are a softmax over the chosen.
+bool has_experts_as_granite(const ModelConfig& m) {
+  const ExpertsConfig& x = m.experts;
+  const RouterConfig& r = x.router;
+  const bool plain = r.score == RouterScore::softmax && !r.softmax_first && !r.expert_bias && r.groups == 0 &&
+                     r.scaling == 1;
+  return plain && std::ranges::find(x.layers, 0) == x.layers.end() && !x.shared_gate && x.latent == 0 &&
+         !has_mlp_bias(m);
+}
+
 }  // namespace
+
+bool is_granite_mixture(const ModelConfig& m) {
+  return m.experts.count > 0 && has_multipliers(m) && !m.hybrid.on() && no_granite(m).empty();
+}
 
 bool has_caps(const ModelConfig& m) { return m.scores.cap > 0 || m.output_cap > 0; }
 
@@ -144,8 +158,12 @@ std::string_view no_granite(const ModelConfig& m) {
   if (m.positions != Positions::rotary) return "multipliers without rotary positions";
   if (m.norm != NormKind::rms || !m.gated)
     return "multipliers with a layer norm, or an MLP that is not gated";
-  if (m.latent.on || m.delta.on || m.hybrid.on() || m.experts.count > 0)
+  if (m.latent.on || m.delta.on || m.hybrid.on())
     return "multipliers in layers of other kinds than attention and an MLP";
+  if (m.experts.count > 0 && !has_experts_as_granite(m))
+    return "multipliers with experts that are not in all layers, or chosen otherwise than by softmax over "
+           "the "
+           "chosen";
   if (m.sink != Sink::none) return "multipliers with attention sinks";
   if (m.qk_norm) return "multipliers with norms of queries and keys";
   if (m.qkv_bias != m.linear_bias) return "multipliers with biases in some places";
@@ -178,7 +196,7 @@ void write_hub_norms(ordered_json& out, const ModelConfig& m, GptType type) {
     const auto full = std::ranges::find(m.window_layers, 0) - m.window_layers.begin();
     out["sliding_window_pattern"] = some ? ordered_json(full + 1) : ordered_json();
   }
-  if (type == GptType::granite || type == GptType::granitemoehybrid) {
+  if (type == GptType::granite || type == GptType::granitemoehybrid || is_granite_mixture(type)) {
     out["attention_multiplier"] = attention_scale(m);
     out["embedding_multiplier"] = m.embedding_multiplier;
     out["residual_multiplier"] = m.residual_multiplier;

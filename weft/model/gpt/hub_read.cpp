@@ -34,14 +34,18 @@ void read_biases(ModelConfig& m, GptType type, HubSettings& s) {
     return;
   }
   if (type == GptType::seed_oss) return read_biases_of_seed(m, s);
+  if (is_hunyuan(type)) s.must_be("mlp_bias", false);
   if (type == GptType::phi3)  // transformers has none, and the model's own program only these
     for (const char* name : {"attention_bias", "mlp_bias", "lm_head_bias"}) s.must_be(name, false);
   if (slides_everywhere(type) || type == GptType::qwen2 || type == GptType::qwen2_moe) return;
   const bool attention = s.yes("attention_bias", false);
   if (type == GptType::deepseek_v2) s.must_be("mlp_bias", false);
   const bool mlp = says_biases_twice(type) && s.yes("mlp_bias", false);
-  if (attention != mlp) s.refuse("attention_bias", "weft has biases in attention and MLP, or in neither");
+  if (mlp && !attention) s.refuse("attention_bias", "weft has biases in MLPs only where attention has some");
+  if (attention && !mlp && !may_bias_attention_alone(type))
+    s.refuse("attention_bias", "weft has biases in attention and MLP, or in neither");
   m.qkv_bias = m.linear_bias = attention;
+  m.mlp_bias = mlp || !attention;
 }
 
 /// Of key groups, where nothing is said of them; 0: they are always said.
@@ -54,7 +58,7 @@ int usual_groups(const ModelConfig& m, GptType type, const HubSettings& s) {
   if (type == GptType::seed_oss) return unsaid ? 8 : m.heads;
   const bool all = type == GptType::llama || type == GptType::olmoe || type == GptType::phi3 ||
                    type == GptType::olmo2 || type == GptType::olmo3 || type == GptType::granite ||
-                   type == GptType::arcee;
+                   type == GptType::arcee || is_granite_mixture(type) || is_hunyuan(type);
   return all ? m.heads : 0;
 }
 
@@ -86,7 +90,8 @@ bool has_whole_norms(GptType type) {
 bool has_head_norms(GptType type, HubSettings& s) {
   if (type == GptType::glm4_moe) return s.yes("use_qk_norm", false);
   return type == GptType::qwen3 || type == GptType::qwen3_moe || type == GptType::gemma3_text ||
-         type == GptType::exaone4 || type == GptType::dots1 || has_whole_norms(type) || remembers(type);
+         type == GptType::exaone4 || type == GptType::dots1 || has_whole_norms(type) || remembers(type) ||
+         is_hunyuan(type);
 }
 
 /// Of an MLP.
@@ -150,6 +155,7 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
   m.tied_output = s.yes("tie_word_embeddings", ways_of(type).tied);
   m.qk_norm = has_head_norms(type, s);
   m.qk_norm_whole = has_whole_norms(type);
+  m.qk_norm_turned = is_hunyuan(type);
   m.norm_places = norms_behind(type)   ? NormPlaces::behind
                   : norms_around(type) ? NormPlaces::around
                                        : NormPlaces::before;
@@ -164,7 +170,8 @@ void read_llama_like(ModelConfig& m, GptType type, HubSettings& s) {
     read_llama4(m, s);
   else if (has_experts(type))
     read_hub_experts(m, type, s);
-  if (type == GptType::granite) read_granite(m, s);
+  if (type == GptType::granite || is_granite_mixture(type)) read_granite(m, s);
+  if (is_hunyuan(type)) read_hunyuan(m, s);
   if (is_gemma_type(type))
     read_gemma(m, type, s);
   else if (type == GptType::gpt_oss)

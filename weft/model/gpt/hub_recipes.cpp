@@ -46,6 +46,7 @@ void GptCook::same(const std::string& ours, std::string theirs, double plus) {
 }
 
 void GptCook::norm(const std::string& ours, const std::string& theirs) {
+  if (!list_.has(ours + ".gain")) return;
   same(ours + ".gain", theirs + ".weight", plus_);
   if (list_.has(ours + ".bias")) same(ours + ".bias", theirs + ".bias");
 }
@@ -81,6 +82,8 @@ void GptCook::layer_of(const std::string& ours, const std::string& theirs) {
   const bool mixed = list_.has(ours + ".router.weight");
   if (type_ == GptType::llama4_text)
     mixed ? experts_of_llama4(ours, theirs + ".feed_forward") : mlp(ours + ".mlp", theirs + ".feed_forward");
+  else if (is_granite_mixture(type_))
+    experts_of_granite(ours, theirs);
   else if (type_ == GptType::gpt_oss)
     stacked_experts(ours, theirs + ".mlp");
   else if (mixed)
@@ -94,8 +97,9 @@ void GptCook::attention(const std::string& ours, const std::string& theirs) {
   attend(ours + ".qkv", theirs, ".weight");
   if (list_.has(ours + ".qkv.bias")) attend(ours + ".qkv", theirs, ".bias");
   if (!list_.has(ours + ".q_norm.gain")) return;
-  head_norm(ours + ".q_norm", theirs + ".q_norm");
-  head_norm(ours + ".k_norm", theirs + ".k_norm");
+  const bool by_words = is_hunyuan(type_);
+  head_norm(ours + ".q_norm", theirs + (by_words ? ".query_layernorm" : ".q_norm"));
+  head_norm(ours + ".k_norm", theirs + (by_words ? ".key_layernorm" : ".k_norm"));
 }
 
 void GptCook::latent_attention(const std::string& ours, const std::string& theirs) {

@@ -1,4 +1,5 @@
-// The names of GPT-NeoX, GPT-J, Phi, Falcon and Cohere, of BLOOM, MPT, StableLM, StarCoder 2 and Nemotron.
+// The names of GPT-NeoX, GPT-J, Phi, Falcon and Cohere, of BLOOM, MPT, StableLM, StarCoder 2, OLMo 1 and
+// Nemotron.
 #include "weft/model/gpt/hub_cook.h"
 
 namespace weft {
@@ -30,7 +31,7 @@ Names names_of(GptType type, ParallelSublayers sublayers) {
     return {"model.embed_tokens",   "model.layers.",    ".input_layernorm", "",
             ".self_attn",           ".self_attn.dense", ".mlp.fc1",         ".mlp.fc2",
             "model.final_layernorm"};
-  if (stands_serially(type)) {
+  if (type != GptType::olmo && stands_serially(type)) {
     const bool coder = type == GptType::starcoder2;
     return {"model.embed_tokens",
             "model.layers.",
@@ -45,7 +46,7 @@ Names names_of(GptType type, ParallelSublayers sublayers) {
   if (type == GptType::mpt)
     return {"transformer.wte", "transformer.blocks.", ".norm_1",        ".norm_2",           ".attn",
             ".attn.out_proj",  ".ffn.up_proj",        ".ffn.down_proj", "transformer.norm_f"};
-  if (is_cohere(type) || type == GptType::stablelm)
+  if (is_cohere(type) || type == GptType::stablelm || type == GptType::olmo)
     return {"model.embed_tokens",
             "model.layers.",
             ".input_layernorm",
@@ -95,14 +96,34 @@ void GptCook::layer_beside(int layer) {
     attend(qkv, theirs + names.attention, ".weight");
     if (list_.has(qkv + ".bias")) attend(qkv, theirs + names.attention, ".bias");
   }
-  if (list_.has(ours + ".attention.q_norm.gain")) {
-    head_norm(ours + ".attention.q_norm", theirs + names.attention + ".q_layernorm");
-    head_norm(ours + ".attention.k_norm", theirs + names.attention + ".k_layernorm");
-  }
+  if (list_.has(ours + ".attention.q_norm.gain"))
+    head_norms_beside(ours + ".attention", theirs + names.attention);
   linear(ours + ".attention.project", theirs + names.project);
   if (m_.gated) return mlp(ours + ".mlp", theirs + ".mlp");
   linear(ours + ".mlp.up", theirs + names.up);
   linear(ours + ".mlp.down", theirs + names.down);
+}
+
+void GptCook::head_norms_beside(const std::string& ours, const std::string& theirs) {
+  const std::string end = type_ == GptType::cohere ? "_norm" : "_layernorm";
+  if (!m_.qk_norm_each) {
+    head_norm(ours + ".q_norm", theirs + ".q" + end);
+    return head_norm(ours + ".k_norm", theirs + ".k" + end);
+  }
+  norm_of_each(ours + ".q_norm", theirs + ".q" + end, m_.heads);
+  norm_of_each(ours + ".k_norm", theirs + ".k" + end, m_.groups);
+}
+
+void GptCook::norm_of_each(const std::string& ours, const std::string& theirs, std::int64_t heads) {
+  const std::int64_t d = m_.channels;
+  Recipe recipe{ours + ".gain", shape_of(ours + ".gain"), {}, {}, plus_};
+  const bool apart = type_ == GptType::stablelm;
+  if (!apart) recipe.parts.push_back({.name = theirs + ".weight", .shape = {heads, d}, .flat = true});
+  for (std::int64_t i = 0; i < heads; ++i) {
+    if (apart) recipe.parts.push_back({theirs + ".norms." + std::to_string(i) + ".weight", {d}});
+    turning(recipe.runs, apart ? std::size_t(i) : 0, apart ? 0 : i * d, i * d);
+  }
+  out_.push_back(std::move(recipe));
 }
 
 std::vector<RowRun> GptCook::in_groups() const {

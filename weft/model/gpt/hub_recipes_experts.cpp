@@ -4,7 +4,8 @@
 namespace weft {
 
 void GptCook::experts(const std::string& ours, const std::string& theirs) {
-  linear(ours + ".router", theirs + ".gate");
+  const bool hunyuan = type_ == GptType::hunyuan_v1_moe;
+  linear(ours + ".router", theirs + (hunyuan ? ".gate.wg" : ".gate"));
   if (list_.has(ours + ".router.expert_bias")) {
     const std::string gate = type_ == GptType::minimax_m2 ? "" : ".gate";
     same(ours + ".router.expert_bias", theirs + gate + ".e_score_correction_bias");
@@ -17,7 +18,9 @@ void GptCook::experts(const std::string& ours, const std::string& theirs) {
     linear(ours + ".latent.out", theirs + ".fc2_latent_proj");
   }
   if (!list_.has(ours + ".shared.up.weight")) return;
-  mlp(ours + ".shared", theirs + (has_shared_gate(type_) ? ".shared_expert" : ".shared_experts"));
+  mlp(ours + ".shared", theirs + (hunyuan                  ? ".shared_mlp"
+                                  : has_shared_gate(type_) ? ".shared_expert"
+                                                           : ".shared_experts"));
   if (list_.has(ours + ".shared.gate.weight")) linear(ours + ".shared.gate", theirs + ".shared_expert_gate");
 }
 

@@ -30,10 +30,16 @@ void GptCook::second_of_pair(const std::string& ours, const std::string& theirs)
     return mlp(ours + ".mlp", theirs + ".feed_forward");
   }
   norm(ours + ".mlp_norm", theirs + ".post_attention_layernorm");
+  experts_of_granite(ours, theirs);
+}
+
+void GptCook::experts_of_granite(const std::string& ours, const std::string& theirs) {
   const bool mixed = list_.has(ours + ".router.weight");
   const std::string all = ours + (mixed ? ".shared" : ".mlp");
-  linear(all + ".up", theirs + ".shared_mlp.input_linear");
-  linear(all + ".down", theirs + ".shared_mlp.output_linear");
+  if (list_.has(all + ".up.weight")) {
+    linear(all + ".up", theirs + ".shared_mlp.input_linear");
+    linear(all + ".down", theirs + ".shared_mlp.output_linear");
+  }
   if (!mixed) return;
   const std::string experts = theirs + ".block_sparse_moe";
   linear(ours + ".router", experts + ".router.layer");

@@ -9,21 +9,40 @@
 namespace weft {
 namespace {
 
-void read_yarn(RotaryConfig& rotary, HubSettings& s) {
+/// What scores grow by, as one of our two numbers that say so; rounded, so that what is written is read
+/// again.
+void grow_by(RotaryConfig& rotary, double growth) {
+  const auto times = [&](double by) {
+    return std::round((by - 1) / (0.1 * std::log(rotary.factor)) * 1e9) / 1e9;
+  };
+  rotary.mscale = growth >= 1 ? times(growth) : 0;
+  rotary.mscale_all = growth >= 1 ? 0 : times(1 / growth);
+}
+
+/// Where nothing else is said, transformers has 0.1 log(factor) + 1; one of two numbers alone says nothing to
+/// it, but to latent attention.
+void read_growth(RotaryConfig& rotary, bool latent, HubSettings& s) {
+  const double one = s.number("mscale", 0), all = s.number("mscale_all_dim", 0);
+  if (one != 0 && all != 0) {
+    rotary.mscale = s.positive("mscale", 1);
+    rotary.mscale_all = s.positive("mscale_all_dim", 0);
+  } else if (all != 0 && latent) {
+    s.refuse("mscale", "expected a number beside mscale_all_dim");
+  }
+  const double usual = growth_of_scores(rotary), growth = s.number("attention_factor", usual);
+  if (std::abs(growth - usual) <= 1e-6) return;
+  if (latent || rotary.factor <= 1 || !(growth > 0))
+    s.refuse("attention_factor", text("weft can only compute ", usual, " with this factor"));
+  grow_by(rotary, growth);
+}
+
+void read_yarn(RotaryConfig& rotary, bool latent, HubSettings& s) {
   rotary.scaling = RotaryScaling::yarn;
   rotary.factor = s.positive("factor", 1);
   rotary.beta_fast = s.positive("beta_fast", 32);
   rotary.beta_slow = s.positive("beta_slow", 1);
   rotary.whole_channels = s.yes("truncate", true);
-  if (s.find("mscale") != nullptr && s.find("mscale_all_dim") != nullptr) {
-    rotary.mscale = s.positive("mscale", 1);
-    rotary.mscale_all = s.positive("mscale_all_dim", 0);
-  } else if (s.find("mscale_all_dim") != nullptr) {
-    s.refuse("mscale", "expected a number beside mscale_all_dim");
-  }
-  const double usual = rotary.factor <= 1 ? 1 : 0.1 * std::log(rotary.factor) + 1;
-  if (std::abs(s.number("attention_factor", usual) - usual) > 1e-6)
-    s.refuse("attention_factor", text("weft can only compute ", usual, " with this factor"));
+  read_growth(rotary, latent, s);
 }
 
 /// Of each head, the part that turns.
@@ -95,7 +114,9 @@ void read_scaling(ModelConfig& m, GptType type, HubSettings& s) {
   } else if (kind == "llama3") {
     read_llama3(rotary, s);
   } else if (kind == "yarn") {
-    read_yarn(rotary, s);
+    read_yarn(rotary, is_deepseek(type), s);
+  } else if (is_hunyuan(type) && kind == "dynamic" && s.find("alpha") != nullptr) {
+    stretch_base(rotary, m.channels > 0 ? m.channels : m.hidden / m.heads, s);
   } else if (kind != "default") {
     s.refuse(said, "weft knows default, linear, llama3 and yarn");
   }

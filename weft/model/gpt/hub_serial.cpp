@@ -1,4 +1,5 @@
-// Layer norms, rotary positions and MLPs that are not gated, one behind the other: StarCoder 2 and Nemotron.
+// Layer norms and rotary positions, attention and MLPs one behind the other: StarCoder 2, Nemotron and
+// OLMo 1.
 #include <nlohmann/json.hpp>
 
 #include "weft/model/gpt/hub.h"
@@ -30,21 +31,27 @@ void read_nemotron(ModelConfig& m, HubSettings& s) {
 }  // namespace
 
 void read_serial(ModelConfig& m, GptType type, HubSettings& s) {
-  const bool nemotron = type == GptType::nemotron;
+  const bool nemotron = type == GptType::nemotron, olmo = type == GptType::olmo;
   m.parallel_sublayers = ParallelSublayers::none;
-  m.groups = int(s.size_or("num_key_value_heads", nemotron ? m.heads : 2, HubSettings::most_heads));
+  m.groups = int(s.size_or("num_key_value_heads", nemotron || olmo ? m.heads : 2, HubSettings::most_heads));
   m.ffn_hidden = s.size("intermediate_size", HubSettings::widest);
   m.max_positions = s.size("max_position_embeddings");
-  m.activation =
-      hub_activation(s.word("hidden_act", nemotron ? "relu2" : "gelu_pytorch_tanh"), s, "hidden_act");
+  const char* const usual = nemotron ? "relu2" : olmo ? "silu" : "gelu_pytorch_tanh";
+  m.activation = hub_activation(s.word("hidden_act", usual), s, "hidden_act");
   m.attention_dropout = s.fraction("attention_dropout", 0);
-  nemotron ? read_nemotron(m, s) : read_starcoder(m, s);
+  nemotron ? read_nemotron(m, s) : olmo ? read_olmo(m, s) : read_starcoder(m, s);
   read_hub_rotary(m, type, s);
-  if (!nemotron) read_hub_window(m, type, s);
+  if (!nemotron && !olmo) read_hub_window(m, type, s);
 }
 
 void write_serial(ordered_json& out, const ModelConfig& m, GptType type) {
   out["num_key_value_heads"] = m.groups;
+  if (type == GptType::olmo) {
+    out["attention_bias"] = m.linear_bias;
+    out["clip_qkv"] = m.qkv_limit > 0 ? ordered_json(m.qkv_limit) : ordered_json();
+    out["pad_token_id"] = nullptr;  // unsaid it is a word of theirs
+    return;
+  }
   if (type == GptType::nemotron) {
     out["head_dim"] = m.channels;
     out["norm_eps"] = m.norm_epsilon;

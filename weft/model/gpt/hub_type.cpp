@@ -75,7 +75,8 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (m.mup.output_multiplier != 1 || m.mup.embedding_multiplier != 1) return "multipliers of muP";
   if (m.latent.on && m.rotary.scaling == RotaryScaling::llama3)
     return "latent attention with angles that are stretched as Llama 3's";
-  if (m.rotary.scaling == RotaryScaling::yarn && m.rotary.mscale != 1 && m.rotary.mscale_all == 0)
+  if (m.latent.on && m.rotary.scaling == RotaryScaling::yarn && m.rotary.mscale != 1 &&
+      m.rotary.mscale_all == 0)
     return "a growth of the attention temperature without one for all channels";
   if (!m.latent.on && m.ahead.depths > 0 && !m.hybrid.on() && !has_glm_experts(m))
     return "further tokens without latent attention";
@@ -93,6 +94,7 @@ std::string_view nobody_has(const ModelConfig& m) {
   if (is_states(m)) return no_states(m);
   if (is_ministral3(m)) return no_ministral3(m);
   if (is_llama4(m)) return no_llama4(m);
+  if (m.qk_norm_turned) return no_hunyuan(m);
   if (has_caps(m) && m.norm_places != NormPlaces::around)
     return "caps of scores or logits, without norms around layers";
   if (m.norm_places != NormPlaces::before) return no_norms_elsewhere(m);
@@ -105,7 +107,8 @@ std::string_view nobody_has(const ModelConfig& m) {
 
 std::string_view no_mixture(const ModelConfig& m) {
   const GptType type = type_of_experts(m);
-  if (m.linear_bias) return "experts or latent attention with biases";
+  if (m.linear_bias && (type != GptType::qwen3_moe || !biases_attention_alone(m)))
+    return "experts or latent attention with biases";
   if (has_window(m) && (type == GptType::olmoe || is_deepseek(type)))
     return "a window with latent attention, or with norms of whole queries and keys";
   if (has_window(m) && !all_windowed(m) && type == GptType::mixtral)
@@ -135,9 +138,11 @@ std::string_view no_llama(const ModelConfig& m) {
   if (!m.gated) return "rotary positions with experts that are not gated";
   if (has_glm_experts(m)) return no_glm4_moe(m);
   if (skips(m)) return "";  // nobody_has looked already
-  if (m.linear_bias && (!m.qkv_bias || m.qk_norm)) return "biases in the MLP with query and key norms";
-  if (m.qkv_bias && m.qk_norm) return "biases and norms of queries and keys";
-  if (has_window(m) && m.linear_bias) return "a window with biases";
+  const bool alone = m.qk_norm && biases_attention_alone(m);
+  if (m.linear_bias && (!m.qkv_bias || m.qk_norm) && !alone)
+    return "biases in the MLP with query and key norms";
+  if (m.qkv_bias && m.qk_norm && !alone) return "biases and norms of queries and keys";
+  if (has_window(m) && m.linear_bias && !alone) return "a window with biases";
   if (m.experts.count > 0 || m.latent.on) return no_mixture(m);
   if (m.qk_norm_whole) return "norms of whole queries and keys, without experts";
   if (has_window(m) && !all_windowed(m) && !m.qkv_bias && !m.qk_norm)
@@ -151,28 +156,34 @@ std::string_view no_hybrid(const ModelConfig& m) {
   return no_nemotron_h(m);
 }
 
+[[noreturn]] void no_type_has(std::string_view reason) {
+  fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
+       reason);
+}
+
 GptType plainest(const ModelConfig& m) {
   std::string_view reason = nobody_has(m);
   const bool learned = m.positions == Positions::learned;
   const bool elsewhere = m.norm_places != NormPlaces::before;
   if (reason.empty() && !is_gemma(m) && !elsewhere && !is_ministral3(m) && !is_llama4(m) && !is_beside(m) &&
-      !is_states(m)) {
+      !is_states(m) && !m.qk_norm_turned && !is_granite_mixture(m)) {
     reason = m.hybrid.on()          ? no_hybrid(m)
              : m.sink != Sink::none ? no_gpt_oss(m)
              : m.delta.on           ? no_qwen3_next(m)
              : learned              ? ""  // nobody_has looked already
                                     : no_llama(m);
   }
-  if (!reason.empty())
-    fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
-         reason);
+  if (!reason.empty()) no_type_has(reason);
   if (is_beside(m)) return type_of_beside(m);
   if (is_states(m)) return type_of_states(m);
   if (is_ministral3(m)) return GptType::ministral3;
   if (is_llama4(m)) return GptType::llama4_text;
+  if (m.qk_norm_turned) return m.experts.count > 0 ? GptType::hunyuan_v1_moe : GptType::hunyuan_v1_dense;
   if (elsewhere) return type_of_norms(m);
   if (is_gemma(m)) return GptType::gemma;
   if (learned) return type_of_learned(m);
+  if (is_granite_mixture(m))
+    return m.experts.shared_hidden > 0 ? GptType::granitemoeshared : GptType::granitemoe;
   if (has_multipliers(m)) return GptType::granite;
   if (m.hybrid.on()) return GptType::nemotron_h;
   if (m.sink != Sink::none) return GptType::gpt_oss;
@@ -201,11 +212,9 @@ bool all_windowed(const ModelConfig& m) {
   return std::ranges::all_of(m.window_layers, [](int w) { return w != 0; });
 }
 
-ModelConfig plain_gpt(ModelConfig m) {
-  if (m.softmax_scale == 0) m.softmax_scale = attention_scale(m);
-  if (m.experts.count > 0) m.experts.every = 1;
-  if (!has_mlp(m)) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
-  if (!m.hybrid.on() || parts_in_all(m, LayerPart::state) == 0) m.state = {};
+namespace {
+
+void drop_what_no_layer_has(ModelConfig& m) {
   if (m.hybrid.on() && parts_in_all(m, LayerPart::attention) == 0) {
     m.heads = m.groups = 1;  // of no layer
     m.channels = m.hidden;
@@ -215,6 +224,16 @@ ModelConfig plain_gpt(ModelConfig m) {
     m.gated = false;
     m.activation = Activation::gelu;
   }
+}
+
+}  // namespace
+
+ModelConfig plain_gpt(ModelConfig m) {
+  if (m.softmax_scale == 0) m.softmax_scale = attention_scale(m);
+  if (m.experts.count > 0) m.experts.every = 1;
+  if (!has_mlp(m)) m.ffn_hidden = m.experts.ffn_hidden;  // of no layer
+  if (!m.hybrid.on() || parts_in_all(m, LayerPart::state) == 0) m.state = {};
+  drop_what_no_layer_has(m);
   m.delta.attends_every = 0;  // the layers say it
   const RotaryConfig r = m.rotary;
   m.rotary = {};
@@ -253,7 +272,9 @@ ModelConfig plain_gpt(ModelConfig m) {
   if (!skips(m) && m.qk_norm_plain) m.qk_norm_turning = true;  // all do
   if (!m.gated) m.gate_limit = m.gate_offset = 0;
   if (m.norm == NormKind::rms) m.norm_bias = true;  // it has none
-  if (!m.linear_bias) m.project_bias = true;
+  if (!m.linear_bias) m.project_bias = m.mlp_bias = true;
+  if (!m.norm_gain) m.norm_bias = true;  // nor a bias
+  if (!turns_channels(m)) m.qk_norm_turned = false;
   if (m.mup.output_multiplier == 1 && m.mup.embedding_multiplier == 1) m.mup = {};
   drop_idle_angles(m);
   const bool windowed = has_window(m);
@@ -262,6 +283,10 @@ ModelConfig plain_gpt(ModelConfig m) {
   return m;
 }
 
-std::string_view type_for_gpt(const ModelConfig& m) { return gpt_types[std::size_t(plainest(m))]; }
+std::string_view type_for_gpt(const ModelConfig& m) {
+  const GptType type = plainest(m);
+  if (const auto reason = no_such_details(m, type); !reason.empty()) no_type_has(reason);
+  return gpt_types[std::size_t(type)];
+}
 
 }  // namespace weft

@@ -22,6 +22,7 @@ enum class GptType : std::uint8_t {
   mpt,
   stablelm,
   starcoder2,
+  olmo,
   nemotron,
   llama,
   mistral,
@@ -41,9 +42,13 @@ enum class GptType : std::uint8_t {
   arcee,
   seed_oss,
   ernie4_5,
+  hunyuan_v1_dense,
   ministral3,
   qwen3_5_text,
   mixtral,
+  granitemoe,
+  granitemoeshared,
+  hunyuan_v1_moe,
   qwen2_moe,
   qwen3_moe,
   olmoe,
@@ -63,7 +68,7 @@ enum class GptType : std::uint8_t {
   kimi_k2,
   glm4_moe_lite
 };
-inline constexpr std::array<std::string_view, 54> gpt_types{"gpt2",
+inline constexpr std::array<std::string_view, 59> gpt_types{"gpt2",
                                                             "gpt_bigcode",
                                                             "gpt_neo",
                                                             "opt",
@@ -77,6 +82,7 @@ inline constexpr std::array<std::string_view, 54> gpt_types{"gpt2",
                                                             "mpt",
                                                             "stablelm",
                                                             "starcoder2",
+                                                            "olmo",
                                                             "nemotron",
                                                             "llama",
                                                             "mistral",
@@ -96,9 +102,13 @@ inline constexpr std::array<std::string_view, 54> gpt_types{"gpt2",
                                                             "arcee",
                                                             "seed_oss",
                                                             "ernie4_5",
+                                                            "hunyuan_v1_dense",
                                                             "ministral3",
                                                             "qwen3_5_text",
                                                             "mixtral",
+                                                            "granitemoe",
+                                                            "granitemoeshared",
+                                                            "hunyuan_v1_moe",
                                                             "qwen2_moe",
                                                             "qwen3_moe",
                                                             "olmoe",
@@ -138,6 +148,7 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {.class_name = "MptForCausalLM", .tied = true},
      {"StableLmForCausalLM"},
      {.class_name = "Starcoder2ForCausalLM", .tied = true},
+     {"OlmoForCausalLM"},
      {"NemotronForCausalLM"},
      {"LlamaForCausalLM"},
      {"MistralForCausalLM"},
@@ -157,9 +168,13 @@ inline constexpr std::array<GptWays, gpt_types.size()> gpt_ways{
      {.class_name = "ArceeForCausalLM", .epsilon = 1e-5},
      {"SeedOssForCausalLM"},
      {.class_name = "Ernie4_5ForCausalLM", .base = 500000, .epsilon = 1e-5, .tied = true},
+     {.class_name = "HunYuanDenseV1ForCausalLM", .epsilon = 1e-5},
      {.class_name = "Ministral3ForCausalLM", .epsilon = 1e-5},
      {"Qwen3_5ForCausalLM"},
      {.class_name = "MixtralForCausalLM", .base = 1e6, .epsilon = 1e-5},
+     {"GraniteMoeForCausalLM"},
+     {"GraniteMoeSharedForCausalLM"},
+     {.class_name = "HunYuanMoEV1ForCausalLM", .epsilon = 1e-5},
      {"Qwen2MoeForCausalLM"},
      {"Qwen3MoeForCausalLM"},
      {.class_name = "OlmoeForCausalLM", .epsilon = 1e-5},
@@ -191,17 +206,26 @@ constexpr bool has_layer_norms(GptType type) {
 constexpr bool is_cohere(GptType type) { return type == GptType::cohere || type == GptType::cohere2; }
 /// Of these, those whose attention and MLPs never stand beside each other.
 constexpr bool stands_serially(GptType type) {
-  return type == GptType::starcoder2 || type == GptType::nemotron;
+  return type == GptType::starcoder2 || type == GptType::olmo || type == GptType::nemotron;
 }
 /// State spaces, beside which some layers attend.
 constexpr bool has_states(GptType type) {
   return type >= GptType::mamba2 && type <= GptType::granitemoehybrid;
 }
+/// Norms of queries and keys stand behind turning.
+constexpr bool is_hunyuan(GptType type) {
+  return type == GptType::hunyuan_v1_dense || type == GptType::hunyuan_v1_moe;
+}
+/// Granites without state spaces that have experts.
+constexpr bool is_granite_mixture(GptType type) {
+  return type == GptType::granitemoe || type == GptType::granitemoeshared;
+}
 /// Those whose layers have experts, or may.
 constexpr bool has_experts(GptType type) { return type >= GptType::mixtral; }
 /// Experts in Mixtral's words: their number is local, and their width that of an MLP.
 constexpr bool says_as_mixtral(GptType type) {
-  return type == GptType::mixtral || type == GptType::gpt_oss || type == GptType::minimax_m2;
+  return type == GptType::mixtral || type == GptType::gpt_oss || type == GptType::minimax_m2 ||
+         is_granite_mixture(type);
 }
 /// And in Mixtral's names.
 constexpr bool names_as_mixtral(GptType type) {
@@ -240,6 +264,11 @@ constexpr bool norms_around(GptType type) { return is_later_gemma(type) || type 
 constexpr bool says_biases_twice(GptType type) {
   return type == GptType::llama || type == GptType::smollm3 || type == GptType::granite ||
          type == GptType::arcee;
+}
+/// Attention may have biases where MLPs have none.
+constexpr bool may_bias_attention_alone(GptType type) {
+  return says_biases_twice(type) || is_cohere(type) || type == GptType::qwen3 || type == GptType::qwen3_moe ||
+         type == GptType::olmo || is_granite_mixture(type) || is_hunyuan(type);
 }
 /// Layers that look through a window turn by angles of their own.
 constexpr bool turns_by_layer(GptType type) { return type == GptType::olmo3 || type == GptType::gemma3_text; }

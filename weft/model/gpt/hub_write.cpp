@@ -5,6 +5,7 @@
 
 #include "weft/model/gpt/hub.h"
 #include "weft/model/hub_settings.h"
+#include "weft/model/rotary.h"
 
 namespace weft {
 namespace {
@@ -20,12 +21,13 @@ void add_skips(ordered_json& out, const ModelConfig& m) {
 
 void add_biases(ordered_json& out, const ModelConfig& m, GptType type) {
   const bool both = says_biases_twice(type);
-  if (both) out["mlp_bias"] = m.linear_bias;
+  if (both) out["mlp_bias"] = has_mlp_bias(m);
   if (type == GptType::glm4_moe || type == GptType::glm4 || type == GptType::glm)
     out["attention_bias"] = m.qkv_bias;
   else if (both || type == GptType::olmo2 || type == GptType::olmo3 || is_later_gemma(type) ||
            type == GptType::qwen3 || type == GptType::gemma || type == GptType::qwen3_moe ||
-           type == GptType::olmoe || type == GptType::gpt_oss || is_deepseek(type) || remembers(type))
+           type == GptType::olmoe || type == GptType::gpt_oss || is_deepseek(type) || remembers(type) ||
+           is_granite_mixture(type) || is_hunyuan(type))
     out["attention_bias"] = m.linear_bias;
 }
 
@@ -111,6 +113,10 @@ void write_hub_rotary(ordered_json& out, const RotaryConfig& r) {
   s["beta_slow"] = r.beta_slow;
   if (!r.whole_channels) s["truncate"] = false;
   if (r.mscale == 1 && r.mscale_all == 0) return;
+  if (r.mscale == 0 || r.mscale_all == 0) {  // theirs knows both or neither
+    s["attention_factor"] = growth_of_scores(r);
+    return;
+  }
   s["mscale"] = r.mscale;
   s["mscale_all_dim"] = r.mscale_all;
 }

@@ -44,7 +44,8 @@ void complete_gpt(ModelConfig& m) {
                        .parallel = true,
                        .logits_bias = true,
                        .alibi = true,
-                       .embedding_norm = true});
+                       .embedding_norm = true,
+                       .bare = true});
 }
 
 Samples gpt_samples(const ModelConfig& config) { return {.sequence = config.sequence}; }
