@@ -129,11 +129,13 @@ std::int64_t newest_step(const Program& program) {
 
 std::vector<std::string> words_to_go_on(const Program& program) {
   std::vector<std::string> words = program.words;
+  // What was asked of the first start alone: from its own checkpoint a run takes everything.
+  for (const char* once : {"finetune", "no-load-optim", "no-load-rng", "moe-use-upcycling"})
+    drop_flag(words, once, false);
   if (program.resumes) return words;
   drop_flag(words, "load", true);
   drop_flag(words, "ckpt-step", true);
   drop_flag(words, "pretrained-checkpoint", true);
-  drop_flag(words, "finetune", false);
   words.insert(words.end(), {"--load", program.save.string()});
   return words;
 }

@@ -54,13 +54,23 @@ void Taking::usual(std::string_view field, std::string_view word) {
   if (f.origin() == Origin::built_in) f.read(std::vector{std::string(word)}, Origin::derived);
 }
 
-const Json* Taking::find(std::string_view path) const {
+const Json* Taking::stands_at(std::string_view path) const {
   const Json* at = &root_;
   for (const std::string_view name : split(path, '.')) {
     if (!at->is_object() || !at->contains(std::string(name))) return nullptr;
     at = &(*at)[std::string(name)];
   }
-  return at->is_null() || (at->is_string() && at->get_ref<const std::string&>() == "auto") ? nullptr : at;
+  return at;
+}
+
+const Json* Taking::find(std::string_view path) const {
+  const Json* at = stands_at(path);
+  return at == nullptr || at->is_null() || *at == "auto" ? nullptr : at;
+}
+
+bool Taking::leaves(std::string_view path) const {
+  const Json* at = stands_at(path);
+  return at != nullptr && *at == "auto";
 }
 
 std::string Taking::word_at(std::string_view path, std::string_view otherwise) const {
@@ -162,6 +172,8 @@ class Walk {
       if (const auto at = found_.find(key.path); at != found_.end()) take(key, *at->second);
     for (const Key& key : named_)
       if (const auto at = found_.find(key.path); at != found_.end()) take(key, *at->second);
+    const std::string_view clipping = "gradient_clipping";
+    if (taking_.find(clipping) == nullptr && !taking_.leaves(clipping)) taking_.usual("optimizer.clip", "0");
     for (const auto& [why, paths] : idle_)
       out_.notices.push_back(text("no effect here: ", join(paths, ", "), " of ", out_.file, " (", why, ")"));
     return std::move(out_);

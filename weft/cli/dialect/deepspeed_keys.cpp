@@ -108,7 +108,7 @@ constexpr Key batch[] = {
     does("gradient_accumulation_steps", whole, accumulation,
          "batch = this times micro batch times data-parallel ranks: two of the three give the third, and all three must agree once the ranks are known", "4"),
     idle("dataloader_drop_last", flag, whole_batches, "true"),
-    sets("gradient_clipping", real, "optimizer.clip", "largest norm of the gradient, over all ranks", "0.5"),
+    sets("gradient_clipping", real, "optimizer.clip", "largest norm of the gradient, over all ranks; 0, which is any, where neither it nor a flag is there", "0.5"),
     idle("prescale_gradients", flag, once, "true"),
     idle("gradient_predivide_factor", real, once, "2.0"),
     refuses("gradient_allreduce_op", text, "gradients that are added and not averaged", "mean|avg", "\"sum\""),

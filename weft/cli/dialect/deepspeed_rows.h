@@ -32,10 +32,13 @@ class Taking {
   void usual(std::string_view field, std::string_view word);
   /// Null where the file has no such key, or leaves it to others ("auto", null).
   const nlohmann::json* find(std::string_view path) const;
+  /// The file has the key and leaves it to flags.
+  bool leaves(std::string_view path) const;
   std::string word_at(std::string_view path, std::string_view otherwise) const;
   DeepSpeedSaid& out() { return out_; }
 
  private:
+  const nlohmann::json* stands_at(std::string_view path) const;
   Fields& fields_;
   const nlohmann::json& root_;
   DeepSpeedSaid& out_;

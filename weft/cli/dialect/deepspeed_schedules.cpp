@@ -83,7 +83,8 @@ void schedule(Taking& t, const Key& key, const Json& value) {
          ": DeepSpeed has WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle and LRRangeTest");
   t.set(key.path, "rate.style", {std::string(at->style)});
   for (const Term& one : terms) {
-    if (!has_term(one, type) || one.otherwise.empty() || t.find(one.key) != nullptr) continue;
+    const bool is_said = t.find(one.key) != nullptr || t.leaves(one.key);
+    if (!has_term(one, type) || one.otherwise.empty() || is_said) continue;
     if (one.otherwise == "!") fail(Kind::usage, key.path, " ", type, " needs ", one.key);
     set_term(t, one, one.part ? Json::parse(one.otherwise) : Json(one.otherwise));
   }
@@ -140,6 +141,7 @@ constexpr Key schedules[] = {
     beside(climbs, of_schedule("scheduler.params.lr_range_test_step_size", whole, "`rate.climb.steps`; 2000 where it is not said", "100")),
     beside(climbs, of_schedule("scheduler.params.lr_range_test_step_rate", real, "`rate.climb.growth`", "5")),
     beside(climbs, of_schedule("scheduler.params.lr_range_test_staircase", flag, "`rate.climb.stairs`", "true")),
+    idle("scheduler.params.last_batch_iteration", real, "a run goes on where its checkpoint stands", "-1"),
 };
 // clang-format on
 
