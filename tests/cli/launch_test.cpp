@@ -51,8 +51,10 @@ TEST(Launch, goes_on_from_where_training_saves_whatever_it_loaded_first) {
               ElementsAre("train", "gpt", "--save", "here", "--lr", "1", "--load", "here"));
   const Program same = program("train", {"gpt", "--save", "here", "--load", "here"});
   EXPECT_EQ(words_to_go_on(same), same.words);
-  const Program once = program("train", {"gpt", "--save", "here", "--load", "there", "--no-load-optim", "--no_load_rng",
-                                         "--moe-use-upcycling"});
+  EXPECT_EQ(words_to_go_on(program("train", {"gpt", "--save", "here", "--load", "here", "--ckpt-step", "4"})),
+            same.words);
+  const Program once = program("train", {"gpt", "--save", "here", "--load", "there", "--no-load-optim",
+                                         "--no_load_rng", "--moe-use-upcycling"});
   EXPECT_THAT(words_to_go_on(once), ElementsAre("train", "gpt", "--save", "here", "--load", "here"));
 }
 

@@ -53,7 +53,7 @@ RateSchedule deepspeeds(const Json& one, std::int64_t batch) {
                    .start = p.value("warmup_min_lr", p.value("warmup_min_ratio", 0.0) * rate),
                    .peak = p.value("warmup_max_lr", p.value("lr_range_test_min_lr", rate)),
                    .floor = p.value("cos_min_ratio", 1e-4) * rate,
-                   .warmup = batch * p.value("warmup_num_steps", std::int64_t{0}),
+                   .warmup = double(batch * p.value("warmup_num_steps", std::int64_t{0})),
                    .decay = batch * p.value("total_num_steps", std::int64_t{0}),
                    .step = batch};
   out.warmup_curve = p.value("warmup_type", "log") == "log" ? WarmupCurve::log : WarmupCurve::linear;

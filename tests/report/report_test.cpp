@@ -187,6 +187,12 @@ TEST(Line, of_an_evaluation_stands_between_dashes_of_its_length) {
             rule + "\n" + line + "\n" + rule);
 }
 
+TEST_F(Jsonl, begins_a_line_of_its_own_behind_one_that_was_cut_short) {
+  std::ofstream(path_ / "log") << "{\"iteration\":1,\"lm_lo";
+  jsonl_sink(path_ / "log")->write(some_step());
+  EXPECT_EQ(read_curve(read_file(path_ / "log"), "iteration").size(), 1U);
+}
+
 TEST_F(Jsonl, keeps_every_bit_of_a_number_and_appends) {
   StepRecord step = some_step();
   step.losses = {{"lm loss", 0.1 + 0.2}};
@@ -377,4 +383,6 @@ TEST(Chart, reads_a_key_from_json_lines_and_passes_over_evaluations) {
   ASSERT_EQ(points.size(), 1U);
   EXPECT_EQ(points[0].y, 3.5);
   EXPECT_EQ(refused([] { (void)read_curve("{}\nnot json\n", "a"); }), "plot: line 2 is not a JSON object");
+  EXPECT_EQ(read_curve("{\"iteration\": 1, \"a\": 2}\n{\"iterat\n{\"iteration\": 2, \"a\": 3}\n", "a").size(),
+            2U);
 }

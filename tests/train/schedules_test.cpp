@@ -46,3 +46,14 @@ TEST(Schedules, scale_the_rate_of_words_under_sgd_unless_they_have_their_own) {
   c.model.mup.on = false;
   EXPECT_DOUBLE_EQ(width_factor(c), 1);
 }
+
+// As Megatron has it: a part of a sample counts.
+TEST(Schedules, warm_up_over_a_fraction_that_is_no_whole_number) {
+  TrainConfig c = wide(OptimizerKind::adam);
+  c.model.mup.on = false;
+  c.rate.warmup_iterations = 0;
+  c.rate.start = c.rate.floor = 0;
+  c.rate.warmup_fraction = 0.25;
+  EXPECT_DOUBLE_EQ(run_schedules(c, 10).rate.at(1), 0.8 / 2.5);
+  EXPECT_DOUBLE_EQ(run_schedules(c, 10).rate.at(3), 0.8 * (1 - 0.5 / 7.5));
+}

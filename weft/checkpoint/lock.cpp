@@ -173,9 +173,10 @@ void DirectoryLock::take() {
 bool DirectoryLock::take_once() {
   let_go();
   fd_ = files_.open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  const bool anothers = fd_ < 0 && errno == EACCES;
+  const int why_not = errno;
+  const bool anothers = fd_ < 0 && why_not == EACCES;
   if (anothers) fd_ = files_.open(path_.c_str(), O_RDONLY | O_CLOEXEC, 0);
-  if (fd_ < 0) fail_errno("create", path_, errno);
+  if (fd_ < 0) fail_errno("create", path_, why_not);
   const bool locked = files_.lock(fd_) == 0;
   const bool silent_on_locks = !locked && knows_no_locks(errno);
   const LockContent seen = look();

@@ -132,9 +132,9 @@ std::vector<std::string> words_to_go_on(const Program& program) {
   // What was asked of the first start alone: from its own checkpoint a run takes everything.
   for (const char* once : {"finetune", "no-load-optim", "no-load-rng", "moe-use-upcycling"})
     drop_flag(words, once, false);
+  drop_flag(words, "ckpt-step", true);
   if (program.resumes) return words;
   drop_flag(words, "load", true);
-  drop_flag(words, "ckpt-step", true);
   drop_flag(words, "pretrained-checkpoint", true);
   words.insert(words.end(), {"--load", program.save.string()});
   return words;

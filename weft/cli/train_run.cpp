@@ -50,12 +50,17 @@ class Ears {
       sigaddset(&wanted_, signal);
     sigaddset(&wanted_, waking);
     pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
+    // Whoever reads the log may go; the run stays.
+    struct sigaction ignored {};
+    ignored.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignored, &pipe_before_);
     thread_ = std::thread([this] { listen(); });
   }
   ~Ears() {
     closing_ = true;
     pthread_kill(thread_.native_handle(), waking);
     thread_.join();
+    sigaction(SIGPIPE, &pipe_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   Ears(const Ears&) = delete;
@@ -72,6 +77,7 @@ class Ears {
     }
   }
   sigset_t wanted_{}, before_{};
+  struct sigaction pipe_before_ {};
   std::atomic<bool> asked_{false}, closing_{false};
   std::thread thread_;
 };

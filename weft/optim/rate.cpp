@@ -27,7 +27,7 @@ double remaining(const RateSchedule& s, std::int64_t n) {
     const std::int64_t from = s.decay - s.anneal;
     return n <= from ? 1.0 : annealed(s.anneal_style, double(n - from) / double(s.anneal));
   }
-  const double x = double(n - s.warmup) / double(s.decay - s.warmup);
+  const double x = (double(n) - s.warmup) / (double(s.decay) - s.warmup);
   return s.style == RateStyle::linear ? 1.0 - x : 0.5 * (std::cos(std::numbers::pi * x) + 1.0);
 }
 
@@ -35,11 +35,11 @@ double remaining(const RateSchedule& s, std::int64_t n) {
 
 double RateSchedule::at(std::int64_t n) const {
   if (counts_steps(style)) return after_steps(double(n) / double(step));
-  if (warmup > 0 && n <= warmup) return start + (peak - start) * double(n) / double(warmup);
+  if (warmup > 0 && double(n) <= warmup) return start + (peak - start) * double(n) / warmup;
   if (style == RateStyle::constant) return peak;
   if (n > decay) return floor;
   if (style == RateStyle::inverse_square_root) {
-    const double w = double(std::max<std::int64_t>(warmup, 1)), t = double(std::max<std::int64_t>(n, 1));
+    const double w = std::max(warmup, 1.0), t = double(std::max<std::int64_t>(n, 1));
     return std::max(floor, peak * std::sqrt(w) / std::sqrt(t));
   }
   return floor + remaining(*this, n) * (peak - floor);

@@ -13,7 +13,7 @@ namespace {
 struct Warmup {
   double steps, end;  // of warm-up, and of decay
   explicit Warmup(const RateSchedule& s)
-      : steps(std::max(2.0, double(s.warmup) / double(s.step))), end(double(s.decay) / double(s.step)) {}
+      : steps(std::max(2.0, s.warmup / double(s.step))), end(double(s.decay) / double(s.step)) {}
   double decay_steps() const { return std::max(1.0, end - steps); }
 };
 

@@ -60,9 +60,10 @@ std::string text_chart(std::span<const Point> points, const ChartOptions& option
     grid[std::size_t(cells - 1 - scaled(p.y, box.low, box.high, cells))]
         [std::size_t(scaled(p.x, box.left, box.right, options.columns))] = true;
   std::string out = options.title + "\n";
+  const bool small = std::max(std::abs(box.high), std::abs(box.low)) < 0.1;  // three places would say little
   for (int row = 0; row < options.rows; ++row) {
     const double value = box.high - (box.high - box.low) * row / std::max(1, options.rows - 1);
-    out += fmt::format("{:>9.3f} │", value);
+    out += small ? fmt::format("{:>9.2e} │", value) : fmt::format("{:>9.3f} │", value);
     const auto& upper = grid[2 * std::size_t(row)];
     const auto& lower = grid[2 * std::size_t(row) + 1];
     for (std::size_t column = 0; column < upper.size(); ++column) out += mark(upper[column], lower[column]);
@@ -105,6 +106,8 @@ std::vector<Point> read_curve(const std::string& jsonl, const std::string& key) 
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const auto entry = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // A run that was killed leaves a line unfinished.
+    if (entry.is_discarded() && line.starts_with("{\"")) continue;
     if (!entry.is_object()) fail(Kind::data, "plot: line ", number, " is not a JSON object");
     if (entry.contains("evaluation") || !entry.contains(key) || !entry[key].is_number()) continue;
     points.push_back({entry.value("iteration", 0.0), entry[key].get<double>()});

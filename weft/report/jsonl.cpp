@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/file.h"
@@ -22,7 +23,13 @@ std::string key(std::string name) {
 
 class JsonLines final : public Sink {
  public:
-  explicit JsonLines(const std::filesystem::path& path) : file_(path, Open::append) {}
+  // A run that was killed may have left a line unfinished.
+  explicit JsonLines(const std::filesystem::path& path) : file_(path, Open::append) {
+    std::ifstream before(path, std::ios::binary | std::ios::ate);
+    if (before.tellg() <= 0) return;
+    before.seekg(-1, std::ios::end);
+    if (before.get() != '\n') file_.write("\n");
+  }
   const char* name() const override { return "the JSON lines"; }
   void write(const StepRecord& step) override {
     if (tells_of_one_step(step.span)) file_.write(json_line(step) + "\n");

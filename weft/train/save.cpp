@@ -1,8 +1,12 @@
 // A failure is a sentence here, so that the thread that writes can hand it over.
 #include "weft/train/save.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -24,6 +28,12 @@ std::string on_first_rank(Communicator& circle, const std::function<void()>& wor
   })[0];
 }
 
+/// What is known at once is no surprise for the first save; a disk that fails or fills up later is one.
+void must_be_writable(const std::filesystem::path& directory) {
+  if (::access(directory.c_str(), W_OK | X_OK) == 0 || (errno != EACCES && errno != EROFS)) return;
+  fail(Kind::usage, "{checkpoint.save} ", directory.string(), ": cannot be written: ", std::strerror(errno));
+}
+
 }  // namespace
 
 Saver::Saver(const CheckpointConfig& config, Communicator& world, const Log& log, const FileSystem& files)
@@ -34,6 +44,7 @@ Saver::Saver(const CheckpointConfig& config, Communicator& world, const Log& log
       in_background_(config.in_background) {
   (void)on_first_rank(*circle_, [&] {
     make_directories(config_.save, files_);
+    must_be_writable(config_.save);
     lock_ = std::make_unique<checkpoint::DirectoryLock>(config_.save, checkpoint::this_run(), log_, files_);
     lock_->keep_beating();
   });

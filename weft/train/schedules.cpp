@@ -13,8 +13,8 @@ RateSchedule in_samples(const RateConfig& r, const RunUnits& units) {
   const std::int64_t batch = units.batch, whole = units.samples;
   RateSchedule s;
   s.decay = first_given(r.decay_samples, first_given(r.decay_iterations * batch, whole));
-  s.warmup = first_given(r.warmup_samples, r.warmup_iterations * batch);
-  if (r.warmup_fraction) s.warmup = std::int64_t(*r.warmup_fraction * double(s.decay));
+  s.warmup = double(first_given(r.warmup_samples, r.warmup_iterations * batch));
+  if (r.warmup_fraction) s.warmup = *r.warmup_fraction * double(s.decay);
   s.anneal = first_given(r.anneal_samples, r.anneal_iterations * batch);
   return s;
 }
@@ -27,8 +27,8 @@ RatePlan rate_plan(const RateConfig& r, const RunUnits& units) {
   if (r.decay_tokens > 0 || r.warmup_tokens > 0) {
     plan.unit = units.sequence;
     s.decay = first_given(r.decay_tokens, s.decay * plan.unit);
-    s.warmup = first_given(r.warmup_tokens, s.warmup * plan.unit);
-    if (r.warmup_fraction) s.warmup = std::int64_t(*r.warmup_fraction * double(s.decay));
+    s.warmup = r.warmup_tokens > 0 ? double(r.warmup_tokens) : s.warmup * double(plan.unit);
+    if (r.warmup_fraction) s.warmup = *r.warmup_fraction * double(s.decay);
     s.anneal *= plan.unit;
   }
   s.style = r.style;

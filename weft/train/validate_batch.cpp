@@ -166,7 +166,7 @@ void validate::rates(const TrainConfig& c) {
   const std::string_view unit = r.decay_tokens > 0 || r.warmup_tokens > 0 ? "tokens" : "samples";
   const bool decays = !counts_steps(s.style) || s.style == RateStyle::warmup_decay_lr ||
                       s.style == RateStyle::warmup_cosine_lr;
-  if (decays && s.warmup >= s.decay)
+  if (decays && s.warmup >= double(s.decay))
     fail(Kind::usage, "warm-up over ", s.warmup, " ", unit, " does not end before the decay at ", s.decay,
          " ", unit);
   if (s.style == RateStyle::wsd && (s.anneal < 1 || s.anneal > s.decay))
