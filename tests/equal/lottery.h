@@ -84,20 +84,22 @@ class Lottery {
     m.embedding_norm = last_() % 3 == 0;
     if (last_() % 3 == 0 && m.positions == Positions::learned) m.positions = Positions::alibi;
     m.alibi.scaled = last_() % 2 == 0;
-    draw_details(m);
+    draw_details(m, out.cut.exact);
     Drawn found = allowed(out).value_or(drawn);
     complete(found.model);
     return found;
   }
-  /// What few models have of norms, biases and limits.
-  void draw_details(ModelConfig& m) {
+  /// What few models have of norms, biases and limits. Rounding may say whether what is next to a limit
+  /// learns.
+  void draw_details(ModelConfig& m, bool exact) {
     const bool each = last_() % 3 == 0, turned = last_() % 2 == 0, limited = last_() % 3 == 0;
     m.norm_gain = last_() % 4 != 0;
     m.mlp_bias = last_() % 3 != 0;
-    if (m.latent.on) return;
+    if (m.latent.on || (m.precision != Precision::f32 && m.layers > 2)) return;
     m.qk_norm_each = each && !m.qk_norm_plain && !m.qk_norm_whole;
+    if (m.qk_norm_each) m.norm_epsilon = 0.1;  // see above
     m.qk_norm_turned = turned && (m.qk_norm || m.qk_norm_each);
-    if (limited && !m.attention_gate) m.qkv_limit = 1;
+    if (limited && exact && !m.attention_gate) m.qkv_limit = 1;
   }
   /// And what stands beside them in the models that have them elsewhere. Norms make much of the rounding of
   /// what is small: number 68 had norms of 108 and 105 on one rank, by the size of its microbatches alone. So

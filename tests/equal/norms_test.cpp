@@ -33,9 +33,15 @@ TEST(NormPlaces, have_the_bits_of_one_rank_in_exact_mode) {
   for (const char* name : {"gemma", "olmo"}) expect_bits_of_one_rank(shape_of(name, 4), some_cuts());
 }
 
+/// Rounding may say whether what is next to a limit learns, and one such number moved losses by 3e-6: of
+/// limits exact mode is asked.
 TEST(NormsOfEachHead, train_as_on_one_rank) {
-  for (const char* name : {"plus", "bare", "turned"})
-    expect_steps_of_one_rank(shape_of(name, 4), some_cuts());
+  for (const char* name : {"plus", "bare", "turned"}) {
+    SCOPED_TRACE(name);
+    ModelConfig config = shape_of(name, 4);
+    config.qkv_limit = 0;
+    expect_steps_of_one_rank(config, some_cuts());
+  }
 }
 
 TEST(NormsOfEachHead, have_the_bits_of_one_rank_in_exact_mode) {
