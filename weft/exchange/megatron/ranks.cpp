@@ -194,12 +194,14 @@ class OfRanks {
 
   void add(const File& file, const std::string& name, const torch::StoredTensor& tensor) {
     const std::size_t rank = tensor.size.size();
-    if (rank < 1 || rank > 2 || tensor.elements() == 0)
-      fail(Kind::data, file.who, ": ", name, " has ", rank, " dimensions, expected 1 or 2 with numbers");
+    if (rank < 1 || rank > 2 || tensor.elements() == 0 || tensor.elements() > tensor.storage_elements)
+      fail(Kind::data, file.who, ": ", name, " has ", rank,
+           " dimensions, expected 1 or 2 with numbers of its own");
     const Cut cut = cut_of(name, gated_);
     Chunk chunk{.rows = tensor.size[0],
                 .columns = rank > 1 ? tensor.size[1] : 1,
-                .bytes = file.archive->storage(tensor),
+                .archive = file.archive,
+                .stored = &tensor,
                 .dtype = tensor.dtype,
                 .first = tensor.offset,
                 .row_step = tensor.strides[0],

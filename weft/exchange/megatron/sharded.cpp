@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/legal.h"
 #include "weft/exchange/megatron/keys.h"
 #include "weft/exchange/torch/unpickle.h"
 
@@ -51,7 +52,8 @@ Numbers numbers_of(const Value& value, const std::string& who) {
     fail(Kind::data, who, ": sizes are ", value.kind(), ", expected ", Dims::max_rank, " numbers at most");
   Numbers out;
   for (const Value& one : *list) {
-    if (one.integer() == nullptr || *one.integer() < 0) fail(Kind::data, who, ": a size is ", one.kind());
+    if (one.integer() == nullptr || *one.integer() < 0 || double(*one.integer()) > legal::size_limit)
+      fail(Kind::data, who, ": a size is ", one.kind(), ", expected a number from 0 to ", legal::size_limit);
     out.push_back(*one.integer());
   }
   return out;
@@ -216,15 +218,16 @@ class Sharded {
       fail(Kind::data, who_, ": a chunk of ", key.at(Numbers(front)), " is empty, or no block of memory");
     const Shape shape{Dims(std::span(whole).subspan(front))};
     const Numbers &steps = stored.tensor.strides, &size = box.size;
-    const auto bytes = stored.archive.bytes(stored.tensor);
     each_place(std::span(size).first(front), [&](const Numbers& at) {
       Numbers place = at;
       Chunk chunk{.row = box.from[front],
                   .column = rank > 1 ? box.from[front + 1] : 0,
                   .rows = size[front],
                   .columns = rank > 1 ? size[front + 1] : 1,
-                  .bytes = bytes,
+                  .archive = &stored.archive,
+                  .stored = &stored.tensor,
                   .dtype = stored.tensor.dtype,
+                  .first = stored.tensor.offset,
                   .row_step = steps[front],
                   .column_step = rank > 1 ? steps[front + 1] : 1};
       for (std::size_t i = 0; i < front; ++i) {

@@ -71,7 +71,8 @@ void read(const TheirTensor& tensor, std::int64_t row, std::int64_t column, std:
     if (row < chunk.row || row >= chunk.row + chunk.rows || from >= until) continue;
     const std::int64_t first =
         chunk.first + (row - chunk.row) * chunk.row_step + (from - chunk.column) * chunk.column_step;
-    widen(chunk.bytes, chunk.dtype, {first, chunk.column_step, until - from}, to.data() + (from - column));
+    widen(chunk.archive->storage(*chunk.stored), chunk.dtype, {first, chunk.column_step, until - from},
+          to.data() + (from - column));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/exchange/torch/archive.h"
 #include "weft/tensor/dtype.h"
 #include "weft/tensor/shape.h"
 
@@ -16,9 +17,10 @@ namespace weft::exchange::megatron {
 /// a column.
 struct Chunk {
   std::int64_t row = 0, column = 0, rows = 0, columns = 0;  // of the whole
-  std::span<const std::byte> bytes;                         // of what holds it
+  const torch::Archive* archive = nullptr;                  // that holds it, as a part of this tensor:
+  const torch::StoredTensor* stored = nullptr;  // bytes are read, and their sum checked, when asked for
   Dtype dtype = Dtype::f32;
-  std::int64_t first = 0, row_step = 0, column_step = 1;  // where its elements are there
+  std::int64_t first = 0, row_step = 0, column_step = 1;  // where its elements are in that tensor's storage
 };
 
 struct TheirTensor {
