@@ -190,7 +190,6 @@ std::vector<Case> detailed() {
       with("qk_norm_turned", tiny_turned()),
       with("qk_norm_each_turned", tiny_turned(), [](auto& c) { c.qk_norm_each = true; }),
       with("bare_and_limited", tiny_bare()),
-      with("bare_around", tiny_bare(), [](auto& c) { c.norm_places = NormPlaces::around; }),
   };
 }
 
