@@ -369,6 +369,8 @@ TEST(Dialect, says_which_file_a_mistake_is_in) {
   refused({"--config", typo.path()}, typo.path() + ": --num-layesr is not a flag, did you mean --num-layers");
   refused({"--config", own.path()}, own.path() + ": --dry-run belongs on the command line");
   refused({"--config", many.path()}, many.path() + ": --num-layers needs a value, found 2");
+  const File maybe("maybe.yaml", "model:\n  swiglu: yes\n");
+  refused({"--config", maybe.path()}, maybe.path() + ": --swiglu: 'yes' is neither true nor false");
   refused({"--config", empty.path()}, empty.path() + ": not a map of settings");
   refused({"--config", "nowhere.yaml"}, "nowhere.yaml: cannot be read");
   const File nameless("nameless.yaml", "lr: 1\n? num-layers: 4\n");

@@ -119,10 +119,11 @@ class CommandReader {
         fail(Kind::usage, "--", flag.name, " needs a value, found ", given.words.size());
       return true;
     }
-    bool is_on = true;
-    if (!given.words.empty()) read_word(given.words[0], is_on);
+    const std::string word = given.words.empty() ? "true" : given.words[0];
+    if (word != "true" && word != "false")
+      fail(Kind::usage, "--", flag.name, ": '", word, "' is neither true nor false");
     given.words.clear();
-    return is_on;
+    return word == "true";
   }
 
   // DeepSpeed's file comes first, what needs arithmetic on other flags last.
