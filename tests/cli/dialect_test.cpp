@@ -369,11 +369,10 @@ TEST(Dialect, says_which_file_a_mistake_is_in) {
   refused({"--config", typo.path()}, typo.path() + ": --num-layesr is not a flag, did you mean --num-layers");
   refused({"--config", own.path()}, own.path() + ": --dry-run belongs on the command line");
   refused({"--config", many.path()}, many.path() + ": --num-layers needs a value, found 2");
-  const File maybe("maybe.yaml", "model:\n  swiglu: yes\n");
+  const File maybe("maybe.yaml", "swiglu: yes\n"), nameless("nameless.yaml", "lr: 1\n? num-layers: 4\n");
   refused({"--config", maybe.path()}, maybe.path() + ": --swiglu: 'yes' is neither true nor false");
   refused({"--config", empty.path()}, empty.path() + ": not a map of settings");
   refused({"--config", "nowhere.yaml"}, "nowhere.yaml: cannot be read");
-  const File nameless("nameless.yaml", "lr: 1\n? num-layers: 4\n");
   refused({"--config", nameless.path()},
           nameless.path() + ": line 2: a list or map stands where a name was expected");
   const File twice("twice.yaml", "lr: 1\nmodel:\n  num-layers: 2\n  num_layers: 3\n"),

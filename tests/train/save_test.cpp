@@ -1,12 +1,9 @@
 // Saving while a run goes on: disks that fail, runs that are killed, what is kept, what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
-#include <iostream>
 
 #include "tests/checkpoint/faulty.h"
 #include "tests/support/refused.h"
@@ -111,21 +108,6 @@ TrainConfig going_astray(const std::filesystem::path& folder) {
 }
 
 }  // namespace
-
-// Whoever is root may write anywhere, so somebody else tries.
-TEST(Save, into_a_directory_that_cannot_be_written_is_refused_at_once) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const TemporaryDirectory folder;
-  std::filesystem::permissions(folder.path(), std::filesystem::perms(0555));
-  const auto tries = [&] {
-    if (::getuid() == 0 && ::setuid(65534) != 0) std::_Exit(1);
-    const std::string said = refused([&] { train(saving_twice(folder.path())); });
-    std::cerr << said;
-    std::_Exit(said.empty() ? 1 : 0);
-  };
-  EXPECT_EXIT(tries(), ::testing::ExitedWithCode(0),
-              "\\{checkpoint.save\\} .*: cannot be written: Permission denied");
-}
 
 TEST(Save, never_writes_weights_that_are_not_finite) {
   for (const bool in_background : {false, true}) {
