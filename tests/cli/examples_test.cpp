@@ -134,7 +134,7 @@ TEST(Examples, are_the_models_that_their_makers_publish) {
     complete(*command, 8 * p.tp * p.cp * p.pp);
     const exchange::HubConfig hub =
         exchange::hub_config_from_json(read_file(entry.path()), entry.path().string());
-    EXPECT_NO_THROW(exchange::must_agree(command->config.model, hub, name));
+    EXPECT_NO_THROW(exchange::must_agree(command->config.model, hub.model, name));
     ++seen;
   }
   EXPECT_EQ(seen, 20U);
