@@ -68,7 +68,7 @@ TEST(Convert, there_and_back_gives_every_logit_again) {
   EXPECT_GT(said["files"], 1);
   EXPECT_TRUE(fs::exists(folder / "back/model.safetensors.index.json"));
   EXPECT_TRUE(fs::exists(folder / "back/generation_config.json"));
-  EXPECT_EQ(find_model(back).hub->type, "qwen3");
+  EXPECT_EQ(find_model(back).theirs->hub->type, "qwen3");
 }
 
 TEST(Convert, numbers_stay_as_they_are_stored_unless_told) {
