@@ -108,7 +108,8 @@ namespace {
 
 std::string text_of(const std::string& line, const std::string& format = "default") {
   const ChatTokenizer files(
-      "{% for t in tools %}{{ t.name + ';' }}{% endfor %}{% for m in messages %}{{ m['content'] }}{% endfor "
+      "{% for t in tools or [] %}{{ t.name + ';' }}{% endfor %}{% for m in messages %}{{ m['content'] }}{% "
+      "endfor "
       "%}"
       "{{ mood }}");
   const auto tokenizer = opened(files);

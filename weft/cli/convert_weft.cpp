@@ -108,8 +108,10 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
          words(job.options.dtype)[std::size_t(job.options.dtype)]);
   if (!checkpoint::step_directories(job.to).empty())
     fail(Kind::usage, job.to.string(), ": holds checkpoints already; name another directory");
-  if (exchange::program_of(job.to))
-    fail(Kind::usage, job.to.string(), ": holds a model of another program; name another directory");
+  if (const auto program = exchange::program_of(job.to))
+    fail(Kind::usage, job.to.string(), ": holds a ",
+         *program == exchange::Program::hugging_face ? "Hugging Face model" : "checkpoint of Megatron's",
+         "; name another directory");
   Result out;
   out.made = checkpoint::step_directory(job.to, goes_on ? theirs.run->step : 0);
   RunFacts facts = goes_on ? facts_of(*theirs.run) : RunFacts();

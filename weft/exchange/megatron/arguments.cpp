@@ -71,10 +71,9 @@ void sizes(const Arguments& a, ModelConfig& m) {
   m.channels = a.whole("kv_channels");
   m.sequence = a.whole("seq_length");
   m.max_positions = a.whole("max_position_embeddings");
-  m.padded_vocabulary = a.whole("padded_vocab_size");
-  m.vocabulary = a.whole("vocab_size", m.padded_vocabulary);
+  // Its losses are over the rows that pad a vocabulary, too.
+  m.vocabulary = a.whole("padded_vocab_size", a.whole("vocab_size"));
   m.vocabulary_unit = a.whole("make_vocab_size_divisible_by", m.vocabulary_unit);
-  m.padded_vocabulary = 0;  // the run's own ranks say
 }
 
 void positions(const Arguments& a, ModelConfig& m) {

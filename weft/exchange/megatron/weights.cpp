@@ -1,5 +1,4 @@
-// Rows stand there as here: queries, keys and values by key groups, gates above what they gate. A vocabulary
-// is padded, and what stands behind its words is passed over.
+// Rows stand there as here: queries, keys and values by key groups, gates above what they gate.
 #include "weft/exchange/megatron/weights.h"
 
 #include <algorithm>
@@ -14,8 +13,6 @@
 
 namespace weft::exchange::megatron {
 namespace {
-
-bool is_of_words(const std::string& ours) { return ours == "embedding.words" || ours == "output.words"; }
 
 const Tensors& tensors_of(const Checkpoint& checkpoint, Part part) {
   if (part == Part::first_moments) return checkpoint.first_moments();
@@ -62,12 +59,11 @@ class Cook {
       fail(Kind::data, where_, ": lacks ", names.empty() ? ours.name : join(names, " or "),
            ", which its args ask for");
     const Shape& found = tensors_.find(*there)->shape;
-    Shape shape = ours.shape;
-    if (is_of_words(ours.name) && found.rank() == 2 && found[0] > shape[0]) shape = {found[0], shape[1]};
-    if (found != shape) fail(Kind::data, where_, ": ", *there, " is ", found, ", its args ask for ", shape);
+    if (found != ours.shape)
+      fail(Kind::data, where_, ": ", *there, " is ", found, ", its args ask for ", ours.shape);
     return Recipe{ours.name + std::string(ending_of(part_)),
                   ours.shape,
-                  {Theirs{.name = *there, .shape = shape}},
+                  {Theirs{.name = *there, .shape = ours.shape}},
                   {{0, 0, 0, ours.shape[0]}}};
   }
 
