@@ -191,7 +191,11 @@ std::vector<Case> detailed() {
       with("qk_norm_each_turned", tiny_turned(), [](auto& c) { c.qk_norm_each = true; }),
       with("bare_and_limited", tiny_bare()),
       with("bare_around", tiny_bare(), [](auto& c) { c.norm_places = NormPlaces::around; }),
-      with("bare_behind", tiny_bare(), [](auto& c) { c.norm_places = NormPlaces::behind; }),
+      with("bare_behind", tiny_bare(),
+           [](auto& c) {
+             c.norm_places = NormPlaces::behind;
+             c.qkv_limit = 0;  // sharp corners, and nothing that would make them small
+           }),
   };
 }
 

@@ -20,6 +20,7 @@ bool accepted(TrainConfig c) {
   std::vector<std::string> notices;
   try {
     validate::optimizer(c);
+    validate::offload(c, notices);
     validate::precision(c, notices);
   } catch (const Error&) {  // is the answer
     return false;
