@@ -194,7 +194,7 @@ std::vector<Case> detailed() {
       with("bare_behind", tiny_bare(),
            [](auto& c) {
              c.norm_places = NormPlaces::behind;
-             c.qkv_limit = 0;  // sharp corners, and nothing that would make them small
+             c.qkv_limit = 0;  // which has a corner, and what is turned far meets it
            }),
   };
 }
