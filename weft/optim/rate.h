@@ -71,7 +71,7 @@ struct RateSchedule {
   RateStyle style = RateStyle::linear;
   AnnealStyle anneal_style = AnnealStyle::exponential;
   double start = 0, peak = 0, floor = 0;  // where warm-up begins, where it ends, where decay ends
-  double warmup = 0;  // may end within a sample
+  double warmup = 0;                      // may end within a sample
   std::int64_t decay = 0, anneal = 0;
   // Of the styles that count steps.
   std::int64_t step = 1;  // one of them, in the unit of n
