@@ -38,7 +38,7 @@ def name_in(head):
     if described := re.match(r"template\s*<class Visitor>\s*void describe\(Visitor&\s*\w*,\s*([\w:]+)&\s*\w*\)$", whole):
         return f"describe({described[1]})", False
     words = re.findall(r"[\w:~]+", before)
-    if not words or "::" in words[-1].strip(":") or words[0] in ("using", "namespace", "friend") or re.match(r"[A-Z_]+$", words[-1]):
+    if not words or "::" in words[-1].strip(":") or words[0] in ("using", "namespace", "friend", "static_assert") or re.match(r"[A-Z_]+$", words[-1]):
         return None, False
     return words[-1], False
 
