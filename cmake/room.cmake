@@ -18,8 +18,8 @@ set(weft_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   # An error's place reads weft/ops/matmul.cpp:12 wherever the tree lies.
   -fmacro-prefix-map=${WEFT_TREE}=)
 target_compile_options(weft_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${weft_warnings}>")  # nvcc knows others
-# Who builds no tests builds once: g++ may then fill 600 MB a process before it looks for what it could free, which is an eighth of its time.
-if(NOT WEFT_TESTS)
+# g++ may fill 600 MB a process before it looks for what it could free, which is an eighth of its time.
+if(NOT WEFT_SANITIZE)
   target_compile_options(weft_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=600000>)
 endif()
 if(WEFT_SANITIZE)
@@ -98,11 +98,12 @@ if(WEFT_PCH AND WEFT_TESTS)
 endif()
 
 # Sources of a room see the same headers and instantiate the same templates, so WEFT_JOIN compiles a few as one: a build from nothing
-# is quicker, and one after a small change takes longer. together.py says which sources get along.
+# is quicker, and one after a small change takes longer. together.py says which sources get along. A build with tests joins as
+# one of the program alone does, so that a compiler cache has what the one made for the other.
 if(WEFT_JOIN)
-  set(most 12)  # more are compiled again for each that changes
-  if(NOT WEFT_TESTS)
-    set(most 24 rename)
+  set(most 24 rename)
+  if(WEFT_SANITIZE)  # which shares nothing with it
+    set(most 12)
   endif()
   execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/together.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/together.cmake ${most}
     COMMAND_ERROR_IS_FATAL ANY)
