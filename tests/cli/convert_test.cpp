@@ -105,6 +105,23 @@ TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
   EXPECT_TRUE(Json::parse(config)["eos_token_id"].is_number());
 }
 
+// The model has rows for what its config.json says, whatever the files beside it name besides.
+TEST(Convert, a_tokenizer_of_more_tokens_changes_no_model) {
+  const TemporaryDirectory folder;
+  copy_model_with_tokenizer(folder / "model");
+  const std::string from = (folder / "model").string(), save = (folder / "run").string();
+  const auto rows = Json::parse(std::ifstream(folder / "model/config.json"))["vocab_size"].get<int>();
+  const std::string words =
+      "train gpt --load " + from + " --save " + save +
+      " --finetune --use-checkpoint-args --mock-data --micro-batch-size 1 --train-iters 1 --lr 1e-3"
+      " --eval-iters 0 --save-interval 1 --no-memory-check";
+  const Told run = run_and_hear(split(words, ' '));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the tokenizer has 272 tokens, the model that is loaded knows " +
+                                 std::to_string(rows) + ": data with the others are refused\n"));
+  EXPECT_EQ(find_model(save).settings.model.vocabulary, rows);
+}
+
 TEST(Convert, takes_along_how_texts_end) {
   const TemporaryDirectory folder;
   copy_model_with_tokenizer(folder / "model");

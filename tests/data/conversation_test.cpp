@@ -201,6 +201,14 @@ TEST(ConversationDataset, says_which_line_it_cannot_read) {
             ":1: has more than 200 lists and objects within each other");
 }
 
+TEST(ConversationDataset, refuses_words_that_the_model_has_not) {
+  ConversationRules rules = spelling(5);
+  rules.vocabulary = 4;
+  EXPECT_THAT(sample_of(line_with("a", "bd"), rules)[Field::tokens], ElementsAre(0, 1, 3, filling, filling));
+  EXPECT_THAT(refusal([&] { (void)sample_of(line_with("a", "be"), rules); }),
+              ::testing::EndsWith(":1: has token 4, and the model knows 4; is it the model's tokenizer?"));
+}
+
 TEST(ConversationDataset, tells_where_conversations_lie) {
   const Lines lines;
   const std::string path = lines.file("a", "\n" + two_in_a_line);

@@ -246,6 +246,70 @@ def berts(folder):
                 [text() for _ in range(500)])
 
 
+NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+
+
+def some_token():
+    return RANDOM.choice(["<tag>", "camelCase", "of", "[MASK]", "<s>", "</s>", "HTTPServer", "<|endoftext|>", "GPU", "Straße", "the", "[CLS]"])
+
+
+def flags_of(content):
+    one = {"content": content, **{flag: RANDOM.random() < 0.3 for flag in ("lstrip", "rstrip", "single_word", "special")}}
+    return {**one, "normalized": RANDOM.random() < 0.5}
+
+
+def names_beside():
+    """What the files beside a tokenizer.json say of its tokens: {file: content}."""
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    files = {"tokenizer_config.json": config}
+    named = {f"{name}_token": RANDOM.choice([some_token(), {"__type": "AddedToken", **flags_of(some_token())}]) for name in RANDOM.sample(NAMES, 3)}
+    if RANDOM.random() < 0.6:
+        config.update(named)
+        config["added_tokens_decoder"] = {str(RANDOM.randrange(5000)): flags_of(some_token()) for _ in range(RANDOM.randrange(4))}
+    else:
+        files["special_tokens_map.json"] = {k: v if isinstance(v, str) else {w: x for w, x in v.items() if w not in ("__type", "special")} for k, v in named.items()}
+        if RANDOM.random() < 0.5:
+            files["added_tokens.json"] = {some_token(): 5000 + number for number in range(3)}
+    if RANDOM.random() < 0.4:
+        config[RANDOM.choice(["additional_special_tokens", "extra_special_tokens"])] = sorted({some_token() for _ in range(2)})
+    if RANDOM.random() < 0.2:
+        config["image_token"] = some_token()
+    if RANDOM.random() < 0.2 and "added_tokens_decoder" in config:
+        config["split_special_tokens"] = True
+    return files
+
+
+def random_names(folder, number):
+    from transformers import AutoTokenizer
+    made, trainer = model()
+    tokenizer = Tokenizer(made)
+    tokenizer.normalizer, tokenizer.pre_tokenizer = RANDOM.choice([None, normalizers.Lowercase()]) or tokenizer.normalizer, pre_tokenizers.WhitespaceSplit()
+    try:
+        tokenizer.train_from_iterator(CORPUS, trainer)
+    except Exception as error:
+        return print(f"names {number}: not trained: {error}")
+    # Where ids have holes tokenizers gives a new token the id of another.
+    if max(tokenizer.get_vocab().values()) >= tokenizer.get_vocab_size():
+        return None
+    for content in sorted({some_token() for _ in range(RANDOM.randrange(4))}):
+        said = flags_of(content)
+        said.pop("content")
+        (tokenizer.add_special_tokens if said["special"] else tokenizer.add_tokens)([AddedToken(content, **said)])
+    own = os.path.join(folder, f"named{number}")
+    os.makedirs(own)
+    tokenizer.save(os.path.join(own, "tokenizer.json"))
+    files = names_beside()
+    for name, content in files.items():
+        json.dump(content, open(os.path.join(own, name), "w"))
+    theirs = AutoTokenizer.from_pretrained(own)
+    compare(f"names {number} {type(made).__name__}", ["--tokenizer", f"hf:{own}"], lambda t: theirs(t).input_ids,
+            None, [text() for _ in range(200)], f"({own}: {json.dumps(files)})")
+    said = json.loads(subprocess.run([ARGS.weft, "tokenizer", "inspect", "--json", "--tokenizer", f"hf:{own}"], capture_output=True, text=True, check=True).stdout)
+    if said["vocabulary"] != len(theirs):
+        WRONG.append(f"names {number}")
+        print(f"names {number}: weft has {said['vocabulary']} tokens, transformers {len(theirs)}: {json.dumps(files)}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as made:
         folder = os.environ.get("KEEP", made)
@@ -255,6 +319,8 @@ def main():
                 step(folder)
         for number in range(ARGS.rounds * 10 if ARGS.only in ("", "huggingface") else 0):
             random_huggingface(folder, number)
+        for number in range(ARGS.rounds * 10 if ARGS.only in ("", "names") else 0):
+            random_names(folder, number)
     if WRONG:
         sys.exit(f"different: {', '.join(WRONG)}")
 

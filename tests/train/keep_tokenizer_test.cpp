@@ -86,14 +86,16 @@ TEST_F(KeptTokenizer, is_not_taken_where_it_is_damaged) {
 }
 
 TEST_F(KeptTokenizer, takes_along_what_belongs_to_a_tokenizer_json) {
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "README.md"})
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "added_tokens.json", "chat_template.jinja", "README.md"})
     write_atomically(files_ / name, std::string_view(name));
   RunTokenizer fact{.type = "HuggingFaceTokenizer",
                     .files = {(files_ / "tokenizer.json").string()},
                     .hashes = {},
                     .copies = {}};
   const auto kept = keep_tokenizer(fact);
-  EXPECT_THAT(fact.copies, ElementsAre("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"));
+  EXPECT_THAT(fact.copies, ElementsAre("tokenizer.json", "tokenizer_config.json", "added_tokens.json",
+                                       "chat_template.jinja"));
   EXPECT_EQ(kept[1].content, "tokenizer_config.json");
 }
 

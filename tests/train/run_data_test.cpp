@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <numeric>
 
+#include "tests/support/chat_tokenizer.h"
+#include "tests/support/source_dir.h"
 #include "weft/base/error.h"
 #include "weft/data/token_writer.h"
 #include "weft/train/settings.h"
@@ -71,6 +73,34 @@ TEST(RunData, positions_begin_anew_with_each_document_of_the_data) {
   ASSERT_TRUE(sample.has(Field::documents));
   for (std::size_t i = 1; i < positions.size(); ++i)
     EXPECT_EQ(positions[i], sample[Field::tokens][i - 1] == 99 ? 0 : positions[i - 1] + 1);
+}
+
+// A directory of Hugging Face may name tokens that its model has no rows for.
+TEST(RunData, knows_the_models_words_where_its_tokenizer_has_more) {
+  TrainConfig c = config_for({documents("fewer", 10, 20)});
+  const std::string text = WEFT_SOURCE_DIR "/tests/golden/text/";
+  c.data.tokenizer = {.type = "GPT2BPETokenizer",
+                      .vocab_file = text + "toy_bpe_vocab.json",
+                      .merge_file = text + "toy_bpe_merges.txt"};
+  EXPECT_EQ(opened(c).sets[Split::train]->get(0)[Field::tokens].size(), 8U);
+  c.model.vocabulary = 19;
+  EXPECT_THAT([&] { (void)opened(c).sets[Split::train]->get(0); },
+              ThrowsMessage<Error>(::testing::HasSubstr(", the vocabulary has 19 tokens")));
+}
+
+TEST(RunData, pads_conversations_with_what_the_model_knows) {
+  const support::ChatTokenizer files;
+  TrainConfig c = config_for({});
+  c.data.tokenizer = {.type = "SFTTokenizer", .model = files.folder()};
+  c.data.chat = {.on = true, .format = "default", .learned = LearnedWords::all};
+  const data::ConversationRules whole = conversation_rules(c.model, c.data);
+  EXPECT_FALSE(whole.pad_is_learned);
+  ASSERT_GT(whole.pad, 0);
+  c.model.vocabulary = whole.pad;
+  const data::ConversationRules cut = conversation_rules(c.model, c.data);
+  EXPECT_EQ(cut.pad, 0);
+  EXPECT_TRUE(cut.pad_is_learned);  // a word like any other: what fills up is never learned
+  EXPECT_EQ(cut.vocabulary, whole.pad);
 }
 
 TEST(RunData, the_last_validation_sample_is_kept_and_padded_where_asked) {

@@ -19,8 +19,13 @@ void take_vocabulary(Command& command, std::int64_t size) {
   for (const std::string& sentence :
        unread_tokenizer_settings(command.config.data.tokenizer, command.config.model.vocabulary))
     command.notices.push_back(spelled(sentence, &command));
-  // A model that was trained elsewhere may have rows for more ids than its tokenizer.
-  if (command.fields.at("model.vocabulary").origin() == Origin::checkpoint && asked >= size) return;
+  // A model that was trained elsewhere may have rows for more ids than its tokenizer, or for fewer.
+  if (command.fields.at("model.vocabulary").origin() == Origin::checkpoint) {
+    if (asked < size)
+      command.notices.push_back(text("the tokenizer has ", size, " tokens, the model that is loaded knows ",
+                                     asked, ": data with the others are refused"));
+    return;
+  }
   if (asked > 0 && asked != size)
     command.notices.push_back(
         text("no effect here: --vocab-size ", asked, " (the tokenizer has ", size, " tokens)"));

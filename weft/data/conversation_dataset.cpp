@@ -62,6 +62,14 @@ std::int64_t ConversationDataset::line_of_sample(std::int64_t i) const {
   return order_.lines.begin + static_cast<std::int64_t>(permutation(static_cast<std::uint64_t>(i % lines)));
 }
 
+void ConversationDataset::check_ids(const std::vector<std::int32_t>& tokens) const {
+  if (rules_.vocabulary == 0 || tokens.empty()) return;
+  const std::int32_t highest = *std::ranges::max_element(tokens);
+  if (highest >= rules_.vocabulary)
+    fail(Kind::data, "has token ", highest, ", and the model knows ", rules_.vocabulary,
+         "; is it the model's tokenizer?");
+}
+
 std::vector<Transcript> ConversationDataset::transcripts(std::int64_t line) const {
   std::vector<Transcript> out;
   try {
@@ -72,6 +80,7 @@ std::vector<Transcript> ConversationDataset::transcripts(std::int64_t line) cons
     std::size_t tokens = 0;
     for (const Conversation& one : conversations) {
       out.push_back(rules_.transcribe(one));
+      check_ids(out.back().tokens);
       tokens += out.back().tokens.size();
       if (tokens > static_cast<std::size_t>(rules_.sequence_length)) break;
     }

@@ -26,6 +26,8 @@ using Transcribe = std::function<Transcript(const Conversation&)>;
 
 struct ConversationRules {
   std::int64_t sequence_length = 0;
+  std::int64_t vocabulary =
+      0;  // that the model knows, where a tokenizer may have more; 0: ids are not checked
   std::int32_t pad = 0;
   bool pad_is_learned = false;     // where it is not padding but a word of an answer; Megatron's never is
   bool begins_are_learned = true;  // by the last word of the conversation before, as Megatron has it
@@ -51,6 +53,7 @@ class ConversationDataset : public Dataset {
 
  private:
   std::int64_t line_of_sample(std::int64_t i) const;
+  void check_ids(const std::vector<std::int32_t>& tokens) const;
   std::vector<Transcript> transcripts(std::int64_t line) const;
 
   std::shared_ptr<const LineFile> file_;

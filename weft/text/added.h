@@ -19,6 +19,8 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space on its left with it
   bool rstrip = false;
   bool normalized = false;  // looked for in the normalized text, by its normalized content
+
+  friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
 
 /// Finds the leftmost token, the longest among those that start there.

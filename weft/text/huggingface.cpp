@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/text/byte_level.h"
 #include "weft/text/bytes.h"
+#include "weft/text/config_tokens.h"
 #include "weft/text/decoders.h"
 #include "weft/text/json.h"
 #include "weft/text/models.h"
@@ -159,17 +160,6 @@ void read_post_processor(const json& spec, PipelineParts& parts) {
   parts.after.insert(parts.after.end(), after.begin(), after.end());
 }
 
-// "eos_token": "</s>", or an object with its content.
-void read_names(const std::string& text, const char* file, std::map<std::string, std::string>& named) {
-  if (text.empty()) return;
-  const json spec = parse_json(text, file);
-  for (const char* name : {"eos", "bos", "pad", "unk", "cls", "sep", "mask"}) {
-    const json& token = part(spec, (std::string(name) + "_token").c_str());
-    if (token.is_string()) named[name] = token.get<std::string>();
-    if (token.is_object()) named[name] = text_field(token, "content", file);
-  }
-}
-
 void guess_names(PipelineParts& parts) {
   const std::map<std::string, std::vector<std::string>> usual{
       {"eos", {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "<|eot_id|>", "<|im_end|>"}},
@@ -223,13 +213,14 @@ std::unique_ptr<Tokenizer> make_huggingface(const HuggingFaceFiles& files,
   parts.normalizer = make_normalizer(part(file, "normalizer"));
   parts.decoder = make_decoder(part(file, "decoder"));
   read_added(file, parts);
+  NamedTokens beside = read_named_tokens(files);
+  add_named(beside, parts);
   add_special(options.special, parts);
   if (options.include_special) read_post_processor(part(file, "post_processor"), parts);
   for (const auto* ids : {&parts.before, &parts.after}) {
     for (const std::int32_t id : *ids) check_id(id, parts.vocabulary.size());
   }
-  read_names(files.special, "special_tokens_map.json", parts.named);
-  read_names(files.config, "tokenizer_config.json", parts.named);
+  parts.named = std::move(beside.named);
   if (parts.named.empty()) guess_names(parts);
   fill_names(parts.named);
   rename_normalized(parts);

@@ -14,6 +14,7 @@ struct HuggingFaceFiles {
   std::string tokenizer;  // tokenizer.json
   std::string config;     // tokenizer_config.json, or empty
   std::string special;    // special_tokens_map.json, or empty
+  std::string added;      // added_tokens.json, or empty
 };
 
 struct HuggingFaceOptions {
@@ -21,8 +22,9 @@ struct HuggingFaceOptions {
   std::vector<std::string> special;  // further special tokens, behind the vocabulary
 };
 
-/// Truncation and padding of the file are not applied, as transformers does not. Where no file names the end
-/// of text, the usual names are looked for: "<|endoftext|>", "</s>" and so on.
+/// Truncation and padding of the file are not applied, as transformers does not. Tokens that the files beside
+/// name and tokenizer.json lacks come behind its vocabulary. Where no file names the end of text, the usual
+/// names are looked for: "<|endoftext|>", "</s>" and so on.
 [[nodiscard]] std::unique_ptr<Tokenizer> make_huggingface(const HuggingFaceFiles& files,
                                                           const HuggingFaceOptions& options);
 

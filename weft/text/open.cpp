@@ -123,7 +123,8 @@ std::unique_ptr<Tokenizer> open_huggingface(const TokenizerOptions& o) {
   return make_huggingface(
       {.tokenizer = read_file(path),
        .config = beside("tokenizer_config.json"),
-       .special = beside("special_tokens_map.json")},
+       .special = beside("special_tokens_map.json"),
+       .added = beside("added_tokens.json")},
       {.include_special = !o.tokenizer_hf_no_include_special_tokens, .special = special_of(o)});
 }
 

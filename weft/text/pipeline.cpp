@@ -32,6 +32,7 @@ Pipeline::Pipeline(PipelineParts parts) : parts_(std::move(parts)) {
   std::vector<AddedToken> raw, normalized;
   for (const AddedToken& token : parts_.added) {
     if (token.special) special_ids_.insert(token.id);
+    if (token.special && parts_.split_special) continue;
     if (!token.normalized || parts_.normalizer == nullptr) {
       // Without a normalizer both kinds are looked for in the same text, those of the raw text first.
       (token.normalized ? normalized : raw).push_back(token);

@@ -40,6 +40,7 @@ class Decoder {
 struct PipelineParts {
   Vocabulary vocabulary;  // added tokens included
   std::vector<AddedToken> added;
+  bool split_special = false;              // special tokens are text like any other
   std::unique_ptr<Normalizer> normalizer;  // may be null
   std::unique_ptr<StretchEncoder> encoder;
   std::unique_ptr<Decoder> decoder;

@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* folder = "tokenizer";
-constexpr std::array beside_json{"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
-                                 "additional_chat_templates/tool_use.jinja"};
+constexpr std::array beside_json{"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+                                 "chat_template.jinja", "additional_chat_templates/tool_use.jinja"};
 
 // Two files of one name from two directories stay two.
 std::string name_among(const std::vector<std::string>& taken, const fs::path& file) {

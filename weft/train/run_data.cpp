@@ -79,9 +79,14 @@ std::vector<std::int32_t> specials_but_pad(const Tokenizer& tokenizer) {
   return ids;
 }
 
+/// A model that was trained elsewhere may know fewer than its tokenizer has, or more.
+std::int64_t known_words(const Tokenizer* tokenizer, std::int64_t vocabulary) {
+  return tokenizer != nullptr ? std::min<std::int64_t>(tokenizer->size(), vocabulary) : vocabulary;
+}
+
 data::GptRows rows_of(const DataNeeds& config, const Tokenizer* tokenizer) {
   data::GptRows rows{.sequence_length = config.model.sequence};
-  rows.vocabulary = tokenizer != nullptr ? tokenizer->size() : config.model.vocabulary;
+  rows.vocabulary = known_words(tokenizer, config.model.vocabulary);
   rows.reset_positions = config.data.reset_positions;
   rows.reset_attention = config.data.reset_attention;
   rows.mask_eod_loss = config.data.mask_eod_loss;
@@ -198,8 +203,11 @@ data::Datasets open_masked(const DataNeeds& config, const Samples& samples, cons
                           .seed = static_cast<std::uint32_t>(config.seed),
                           .masking = data::usual_masking(model)};
   rules.masking.probability = config.data.masking.probability;
-  if (tokenizer != nullptr)
-    return data::open_masked_datasets(request, rules, data::masked_vocabulary(*tokenizer, model));
+  if (tokenizer != nullptr) {
+    data::MaskedVocabulary known = data::masked_vocabulary(*tokenizer, model);
+    known.size = static_cast<std::int32_t>(known_words(tokenizer, config.model.vocabulary));
+    return data::open_masked_datasets(request, rules, std::move(known));
+  }
   const std::int64_t sentinels =
       std::max<std::int64_t>(100, data::most_spans(rules.max_length(), rules.masking));
   return data::open_masked_datasets(request, rules,
@@ -232,10 +240,12 @@ data::ConversationRules conversation_rules(const ModelConfig& model, const DataC
   const data::Learning what = learning_of(c.learned, usual);
   // Megatron's own rules never learn a padding token that ends answers, too.
   const bool ours = usual && what != data::Learning::everything;
-  const std::int32_t pad = format.pad;
+  // A tokenizer may have one that the model was made without. Nobody sees or learns what stands there.
+  const bool known = model.vocabulary == 0 || format.pad < model.vocabulary;
   return {.sequence_length = model.sequence,
-          .pad = pad,
-          .pad_is_learned = ours,
+          .vocabulary = model.vocabulary,
+          .pad = known ? format.pad : 0,
+          .pad_is_learned = ours || !known,
           .begins_are_learned = c.learned == LearnedWords::by_format,
           .apart = parts_conversations(model),
           .transcribe = data::transcriber(tokenizer, std::move(format), what)};
@@ -247,8 +257,7 @@ RunData open_run_data(const DataNeeds& config) {
               .length = config.length};
   const Samples samples = kind_of(config.model).samples(config.model);
   const Tokenizer* const tokenizer = run.tokenizer.get();
-  const data::DataRequest request =
-      data_request(config, tokenizer != nullptr ? tokenizer->size() : config.model.vocabulary);
+  const data::DataRequest request = data_request(config, known_words(tokenizer, config.model.vocabulary));
   if (config.data.chat.on) {
     run.sets = data::open_conversation_datasets(request, conversation_rules(config.model, config.data));
   } else if (samples.of == Samples::Of::documents) {
