@@ -39,7 +39,7 @@ TEST(Names, that_nobody_knows_do_not_hold_an_agent_up) {
                            },
                        .names = server.service()});
   loop.run();
-  EXPECT_GT(beats, 10);  // of 40
+  EXPECT_GE(beats, 4);  // of 40, or of fewer where others want the processor; once, where it is held up
   EXPECT_EQ(server.asked(), 1);
   EXPECT_EQ(
       why,

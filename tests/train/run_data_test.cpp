@@ -83,9 +83,9 @@ TEST(RunData, knows_the_models_words_where_its_tokenizer_has_more) {
                       .vocab_file = text + "toy_bpe_vocab.json",
                       .merge_file = text + "toy_bpe_merges.txt"};
   EXPECT_EQ(opened(c).sets[Split::train]->get(0)[Field::tokens].size(), 8U);
-  c.model.vocabulary = 19;
+  c.model.vocabulary = 2;
   EXPECT_THAT([&] { (void)opened(c).sets[Split::train]->get(0); },
-              ThrowsMessage<Error>(::testing::HasSubstr(", the vocabulary has 19 tokens")));
+              ThrowsMessage<Error>(::testing::HasSubstr(", the vocabulary has 2 tokens")));
 }
 
 TEST(RunData, pads_conversations_with_what_the_model_knows) {
