@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,11 +32,21 @@ struct Iteration {
 /// that is not there, or holds a format that weft does not read.
 std::optional<Iteration> find_iteration(const std::filesystem::path& directory);
 
+class Items;
+
+/// What an optimizer keeps of each parameter, under its plain name.
+struct States {
+  Tensors masters, first_moments, second_moments;
+  std::string why_not;  // they cannot be had
+};
+
 class Checkpoint {
  public:
   /// Fails with Kind::data on anything that is no such checkpoint. Tensors' bytes are read when they are
   /// touched.
   explicit Checkpoint(const Iteration& iteration);
+  Checkpoint(const Checkpoint&) = delete;
+  Checkpoint& operator=(const Checkpoint&) = delete;
 
   const Iteration& iteration() const { return iteration_; }
   const Arguments& arguments() const { return *arguments_; }
@@ -51,17 +62,25 @@ class Checkpoint {
   /// Updates that these have seen.
   std::int64_t updates() const { return updates_; }
 
+  /// Whether masters and moments are there, but lie in rows of which the file does not say whose they are.
+  bool has_states_to_settle() const { return settle_ != nullptr; }
+  /// Finds out, and has them then; reads every master to be sure of it. What is returned says why they cannot
+  /// be had; it is empty where they can.
+  std::string settle();
+
  private:
   friend class Sharded;
   friend class OfRanks;
   void take_common(const torch::Archive& common, const std::string& who);
 
   Iteration iteration_;
+  std::shared_ptr<Items> items_;
   std::vector<std::unique_ptr<MappedFile>> files_;
   std::vector<std::unique_ptr<torch::Archive>> archives_;
   std::optional<Arguments> arguments_;
   std::int64_t step_ = 0, updates_ = 0;
   Tensors model_, masters_, first_moments_, second_moments_;
+  std::function<States(const Checkpoint&)> settle_;
 };
 
 }  // namespace weft::exchange::megatron
