@@ -103,11 +103,7 @@ std::optional<std::int64_t> updates_in(const torch::Archive& archive, const torc
 }
 
 Checkpoint::Checkpoint(const Iteration& iteration)
-    : iteration_(iteration),
-      model_(iteration.directory.string()),
-      masters_(iteration.directory.string()),
-      first_moments_(iteration.directory.string()),
-      second_moments_(iteration.directory.string()) {
+    : iteration_(iteration), model_(iteration.directory.string()), states_(iteration.directory.string()) {
   iteration.format == Format::sharded ? read_sharded(*this, iteration.directory)
                                       : read_ranks(*this, iteration.directory);
   // Where the output is the embedding, the last of several stages may hold it once more.
@@ -125,9 +121,7 @@ std::string Checkpoint::settle() {
   if (settle_ == nullptr) return "";
   States found = settle_(*this);
   if (!found.why_not.empty()) return std::move(found.why_not);
-  masters_ = std::move(found.masters);
-  first_moments_ = std::move(found.first_moments);
-  second_moments_ = std::move(found.second_moments);
+  states_ = std::move(found);
   return "";
 }
 

@@ -146,7 +146,7 @@ std::optional<Tensors> FlatLayout::tensors(State state, const Guess& guess) cons
 }
 
 States FlatLayout::states(const Guess& guess) const {
-  States out{Tensors(where_), Tensors(where_), Tensors(where_), {}};
+  States out(where_);
   auto masters = tensors(State::master, guess);
   if (!masters) {
     out.why_not = text(where_, ": its optimizer's flat buffers are not as long as their parameters");
@@ -178,6 +178,14 @@ std::string unproven(const Tensors& masters, const Tensors& model) {
     }
   }
   return "";
+}
+
+States proven(States states, const Checkpoint& checkpoint) {
+  const std::string name = unproven(states.masters, checkpoint.model());
+  if (!name.empty())
+    states.why_not = text(checkpoint.iteration().directory.string(), ": its optimizer's masters of ", name,
+                          " are other numbers than its weights were rounded from");
+  return states;
 }
 
 }  // namespace weft::exchange::megatron

@@ -67,5 +67,7 @@ class FlatLayout {
 
 /// The first parameter whose master is not what its weight was rounded from, or that has none; or nothing.
 std::string unproven(const Tensors& masters, const Tensors& model);
+/// States whose tensors are named, if masters are that; else why not.
+States proven(States states, const Checkpoint& checkpoint);
 
 }  // namespace weft::exchange::megatron

@@ -200,7 +200,7 @@ FlatKeys flat_keys_of(const Items& items) {
 
 States settle_flat(const Checkpoint& checkpoint, Items& items) {
   const std::string where = checkpoint.iteration().directory.string();
-  States out{Tensors(where), Tensors(where), Tensors(where), {}};
+  States out(where);
   const FlatKeys keys = flat_keys_of(items);
   Reader reader(items, keys);
   const std::vector<FlatOptimizer> optimizers = reader.read();

@@ -59,10 +59,11 @@ bool is_without_decay(const Map& group) {
 class Numbered {
  public:
   explicit Numbered(const Checkpoint& checkpoint)
-      : model_(checkpoint.model()),
+      : checkpoint_(checkpoint),
+        model_(checkpoint.model()),
         where_(checkpoint.iteration().directory.string()),
         ways_(degrees_of(checkpoint.arguments())),
-        out_{Tensors(where_), Tensors(where_), Tensors(where_), {}} {}
+        out_(where_) {}
 
   void add(const RankFile& file) {
     const auto optimizers = each_of(*optimizer_of(file));
@@ -78,11 +79,7 @@ class Numbered {
     if (!out_.why_not.empty()) return std::move(out_);
     for (const Tensors* part : {&out_.masters, &out_.first_moments, &out_.second_moments})
       part->check_whole();
-    if (out_.masters.all().empty()) return std::move(out_);
-    if (const std::string name = unproven(out_.masters, model_); !name.empty())
-      out_.why_not = text(where_, ": its optimizer's masters of ", name,
-                          " are other numbers than its weights were rounded from");
-    return std::move(out_);
+    return out_.masters.all().empty() ? std::move(out_) : proven(std::move(out_), checkpoint_);
   }
 
  private:
@@ -172,6 +169,7 @@ class Numbered {
     add_portion(*given.into, name, *whole, portion, {*file.archive, *tensor});
   }
 
+  const Checkpoint& checkpoint_;
   const Tensors& model_;
   std::string where_;
   Degrees ways_;
@@ -186,7 +184,7 @@ class Flat {
 
   States settle() {
     const std::string where = checkpoint_.iteration().directory.string();
-    States out{Tensors(where), Tensors(where), Tensors(where), {}};
+    States out(where);
     for (const RankFile& file : files_)
       if (out.why_not.empty()) out.why_not = add(file);
     if (!out.why_not.empty()) return out;
@@ -257,8 +255,9 @@ States settle_ranks(const Checkpoint& checkpoint, const std::vector<RankFile>& f
   Numbered out(checkpoint);
   for (const RankFile& file : files) {
     if (optimizer_of(file) == nullptr) {
-      const std::string where = checkpoint.iteration().directory.string();
-      return {Tensors(where), Tensors(where), Tensors(where), text(file.who, ": has no optimizer")};
+      States none(checkpoint.iteration().directory.string());
+      none.why_not = text(file.who, ": has no optimizer");
+      return none;
     }
     out.add(file);
   }

@@ -31,22 +31,32 @@ void each_place(std::span<const std::int64_t> size, const Act& act) {
 class Sharded {
  public:
   Sharded(Checkpoint& into, const std::filesystem::path& directory)
-      : into_(into), directory_(directory), items_(std::make_shared<Items>(directory)) {
+      : into_(into),
+        states_(directory.string()),
+        directory_(directory),
+        items_(std::make_shared<Items>(directory)) {
     into.items_ = items_;
   }
 
   void read() {
     read_common();
     for (const auto& [key, what] : items_->tensors()) read_tensor(key);
-    for (const Tensors* tensors :
-         {&into_.model_, &into_.masters_, &into_.first_moments_, &into_.second_moments_})
+    into_.model_.check_whole();
+    for (const Tensors* tensors : {&states_.masters, &states_.first_moments, &states_.second_moments})
       tensors->check_whole();
     const FlatKeys flat = flat_keys_of(*items_);
-    if (flat.empty()) return;
-    if (const auto updates = updates_of(flat)) into_.updates_ = *updates;
-    into_.settle_ = [items = items_](const Checkpoint& checkpoint) {
-      return settle_flat(checkpoint, *items);
-    };
+    if (!flat.empty()) {
+      if (const auto updates = updates_of(flat)) into_.updates_ = *updates;
+      into_.settle_ = [items = items_](const Checkpoint& checkpoint) {
+        return settle_flat(checkpoint, *items);
+      };
+    } else if (states_.masters.all().empty()) {
+      into_.states_ = std::move(states_);
+    } else {
+      into_.settle_ = [states = std::move(states_)](const Checkpoint& checkpoint) {
+        return proven(states, checkpoint);
+      };
+    }
   }
 
  private:
@@ -73,10 +83,10 @@ class Sharded {
   // Flat buffers of the optimizer are for later; counters and what restores random numbers are nobody's.
   void read_tensor(const std::string& key) {
     const std::pair<std::string_view, Tensors*> states[] = {
-        {"optimizer.state.fp32_param.", &into_.masters_},
-        {"optimizer.state.param.", &into_.masters_},
-        {"optimizer.state.exp_avg.", &into_.first_moments_},
-        {"optimizer.state.exp_avg_sq.", &into_.second_moments_}};
+        {"optimizer.state.fp32_param.", &states_.masters},
+        {"optimizer.state.param.", &states_.masters},
+        {"optimizer.state.exp_avg.", &states_.first_moments},
+        {"optimizer.state.exp_avg_sq.", &states_.second_moments}};
     for (const auto& [front, into] : states)
       if (key.starts_with(front)) return read_chunks(*into, key, key.substr(front.size()));
     for (const std::string_view other : {"optimizer.", "chained_", "rng_state", "rerun_state_machine_state"})
@@ -132,6 +142,7 @@ class Sharded {
   }
 
   Checkpoint& into_;
+  States states_;
   std::filesystem::path directory_;
   std::shared_ptr<Items> items_;
 };
