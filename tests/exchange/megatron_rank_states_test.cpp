@@ -18,9 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string entry(const std::string& key, const std::string& value) { return word(key) + value; }
-std::string dict(const std::string& entries) { return "}(" + entries + "u"; }
-std::string list(const std::string& items) { return "](" + items + "e"; }
 const std::string no = "\x89", none = "N";
 
 struct Sized {
@@ -89,7 +86,7 @@ std::string args() {
       entry("position_embedding_type", word("rope")) + entry("normalization", word("RMSNorm")) +
       entry("add_bias_linear", no) + entry("untie_embeddings_and_output_weights", "\x88") +
       entry("padded_vocab_size", number(8)) + entry("make_vocab_size_divisible_by", number(8));
-  return name("argparse", "Namespace") + ")\x81" + dict(fields) + "b";
+  return object("argparse", "Namespace", fields);
 }
 
 /// A checkpoint of one rank.
@@ -178,4 +175,18 @@ TEST(MegatronRankStates, must_be_torchs) {
   EXPECT_EQ(second.settled(), second.said("has no state and param_groups of torch's, expected them or "
                                           "distrib_optim.pt"));
   EXPECT_FALSE(Written(none).read().run);
+}
+
+// The same in rows, for which a rank has a file of its own.
+TEST(MegatronRankStates, in_rows_are_of_the_stages_that_the_model_has) {
+  const Written written(dict(entry("optimizer", none)));
+  const std::string row = tensor(storage("0", 64), 0, number(64), number(1));
+  const std::string buffer =
+      dict(tuple(name("torch", "float32") + name("torch", "float32")) +
+           dict(entry("param", row) + entry("exp_avg", row) + entry("exp_avg_sq", row)));
+  const std::string two = dict(entry("buckets_coalesced", "\x88") + number(0) + buffer + number(1) + buffer);
+  write_atomically(written.file().parent_path() / "distrib_optim.pt",
+                   std::string_view(saved(two, {std::string(256, 0)})));
+  EXPECT_EQ(written.settled(), written.file().parent_path().parent_path().string() +
+                                   ": its optimizer has flat buffers for 2 stages, expected 1");
 }
