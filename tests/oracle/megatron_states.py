@@ -18,7 +18,7 @@ peers.loader.exec_module(PEERS)
 
 FORMS = ("fully_reshardable", "dp_reshardable", "dp_zero_gather_scatter", "torch")
 STEP = 3
-CANNOT = 3  # save a bucket of which a rank has nothing
+CANNOT = 3  # be saved: a rank has nothing of a bucket, or the gap in front of what is tied does not end with the bucket
 
 
 def draw(rng):
@@ -182,8 +182,8 @@ def rank(number, how, folder):
         stages, own = built(how, bucket)
         try:
             save(how, pathlib.Path(folder), forms, own, train(how, stages))
-        except AssertionError as e:
-            if "empty bucket" not in str(e):
+        except Exception as e:
+            if "empty bucket" not in str(e) and "Failed to validate global plan" not in str(e):
                 raise
             os._exit(CANNOT)
     torch.distributed.destroy_process_group()
