@@ -1,5 +1,6 @@
 // Any bytes in the place of one file of a Megatron checkpoint that is otherwise in order: the index of a
-// sharded one, what its ranks have in common, or a rank's file. It is read whole, or refused with Kind::data.
+// sharded one, with flat buffers or without, what its ranks have in common, a rank's file, or its flat
+// buffers. It is read whole, with what its optimizer keeps, or refused with Kind::data.
 #include <unistd.h>
 
 #include <cstddef>
@@ -36,8 +37,20 @@ Place place_in(const fs::path& own, const std::string& name, const std::string& 
 std::vector<Place> places() {
   const fs::path own = fs::temp_directory_path() / ("weft_fuzz_megatron_" + std::to_string(::getpid()));
   fs::remove_all(own);
-  return {place_in(own / "index", "gpt2_tp2", ".metadata"), place_in(own / "common", "moe_ep2", "common.pt"),
-          place_in(own / "rank", "gpt2_tp2_pp2_legacy", "mp_rank_00_000/model_optim_rng.pt")};
+  return {place_in(own / "index", "gpt2_tp2", ".metadata"),
+          place_in(own / "common", "moe_ep2", "common.pt"),
+          place_in(own / "rank", "gpt2_tp2_pp2_legacy", "mp_rank_00_000/model_optim_rng.pt"),
+          place_in(own / "rows", "moe_ep2_distopt", ".metadata"),
+          place_in(own / "joined", "llama_tp2_pp2_distopt_legacy", "mp_rank_00_000/distrib_optim.pt"),
+          place_in(own / "shared", "moe_ep2_legacy", "mp_rank_00_001/model_optim_rng.pt")};
+}
+
+void read_all(const weft::exchange::TheirWeights& weights) {
+  std::vector<float> row;
+  for (const weft::Recipe& recipe : weights.all()) {
+    row.resize(static_cast<std::size_t>(recipe.columns()));
+    weights.read(recipe, 0, row);
+  }
 }
 
 }  // namespace
@@ -51,12 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const weft::exchange::TheirModel theirs = weft::exchange::read_theirs(place.directory);
     if (theirs.model.layers > 64 || theirs.model.experts.count > 64) return 0;
-    const auto weights = theirs.open();
-    std::vector<float> row;
-    for (const weft::Recipe& recipe : weights->all()) {
-      row.resize(static_cast<std::size_t>(recipe.columns()));
-      weights->read(recipe, 0, row);
-    }
+    read_all(*theirs.open());
+    if (!theirs.run || (theirs.run->settle && !theirs.run->settle().empty())) return 0;
+    read_all(*theirs.open());
+    for (const auto& states : theirs.run->open_states()) read_all(*states);
   } catch (const weft::Error& error) {
     if (error.kind() != weft::Kind::data) std::abort();
   }

@@ -97,6 +97,12 @@ weft::testing::Told go_on(const TrainConfig& config) {
   return weft::testing::train(config, {.data = &data});
 }
 
+/// The three steps that Megatron itself went on to.
+std::vector<Json> steps_of(const std::string& name) {
+  std::ifstream file(golden(name) / "run.json");
+  return Json::parse(file)["three_more_steps_uninterrupted"].get<std::vector<Json>>();
+}
+
 class MegatronRun : public ::testing::TestWithParam<Case> {};
 
 }  // namespace
@@ -107,8 +113,7 @@ TEST_P(MegatronRun, goes_on_to_the_losses_that_megatron_went_on_to) {
   const Told made = convert({golden(GetParam().name).string(), run.string()});
   ASSERT_EQ(made.status, 0) << made.err;
   const weft::testing::Told found = go_on(rest_of(GetParam(), run));
-  std::ifstream file(golden(GetParam().name) / "run.json");
-  const Json expected = Json::parse(file)["three_more_steps_uninterrupted"];
+  const std::vector<Json> expected = steps_of(GetParam().name);
   ASSERT_EQ(found.losses.size(), 3U) << found.said;
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_NEAR(found.losses[i] / expected[i]["loss_reported"].get<double>(), 1, 2e-6) << i;
@@ -124,8 +129,30 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"gpt2_tp2", {.dp = 1}}, Case{"gpt2_tp2", {.tp = 2, .dp = 2, .zero = 1}},
                       Case{"llama_tp2_pp2_dp2.fully_reshardable", {.dp = 1}},
                       Case{"llama_tp2_pp2_dp2.fully_reshardable", {.pp = 2, .dp = 2, .zero = 3}},
-                      Case{"moe_ep2", {.dp = 1}}, Case{"moe_ep2", {.dp = 2, .ep = 2}}),
+                      Case{"moe_ep2", {.dp = 1}}, Case{"moe_ep2", {.dp = 2, .ep = 2}},
+                      Case{"llama_tp2_pp2_dp2.dp_reshardable", {.tp = 2, .dp = 2, .zero = 1}},
+                      Case{"llama_tp2_pp2_dp2.dp_zero_gather_scatter", {.dp = 1}},
+                      Case{"llama_tp2_pp2_distopt_legacy", {.pp = 2, .dp = 1}},
+                      Case{"gpt2_tp2_pp2_legacy", {.tp = 2, .dp = 1}}, Case{"moe_ep2_distopt", {.dp = 1}},
+                      Case{"moe_ep2_distopt", {.dp = 4, .ep = 4, .zero = 1}},
+                      Case{"moe_ep2_legacy", {.dp = 2, .ep = 2}}),
     [](const auto& one) { return "case_" + std::to_string(one.index); });
+
+// Trained in bf16: sums of few bits, in another order.
+TEST(MegatronRunInBf16, goes_on_near_the_losses_that_megatron_went_on_to) {
+  const TemporaryDirectory folder;
+  const fs::path run = folder / "run";
+  ASSERT_EQ(convert({golden("llama_dp2_bf16").string(), run.string()}).status, 0);
+  TrainConfig c = rest_of({"llama_dp2_bf16", {.dp = 2, .zero = 1}}, run);
+  c.model.precision = Precision::bf16;
+  const weft::testing::Told found = go_on(c);
+  const std::vector<Json> expected = steps_of("llama_dp2_bf16");
+  ASSERT_EQ(found.losses.size(), 3U) << found.said;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(found.losses[i] / expected[i]["loss_reported"].get<double>(), 1, 2e-3) << i;
+    EXPECT_NEAR(found.norms[i] / expected[i]["grad_norm"].get<double>(), 1, 2e-2) << i;
+  }
+}
 
 TEST(MegatronConversion, says_what_it_made_and_where_the_run_stood) {
   const TemporaryDirectory folder;
@@ -141,6 +168,19 @@ TEST(MegatronConversion, says_what_it_made_and_where_the_run_stood) {
   EXPECT_EQ(facts.run.updates, 4);
   EXPECT_FALSE(facts.run.schedules);
   EXPECT_EQ(facts.configuration.run.seed, 77123);
+}
+
+TEST(MegatronConversion, takes_weights_alone_where_it_does_not_know_whose_moments_are) {
+  const TemporaryDirectory folder;
+  const fs::path copy = folder / "copy", run = folder / "run";
+  fs::copy(golden("llama_tp2_pp2_distopt_legacy"), copy, fs::copy_options::recursive);
+  const fs::path lost = copy / "iter_0000004/mp_rank_01_001/distrib_optim.pt";
+  fs::remove(lost);
+  const Told made = convert({copy.string(), run.string()});
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.err, HasSubstr(lost.string() + ": is not there, expected it beside each rank's file: its "
+                                                  "weights alone are converted\n"));
+  EXPECT_TRUE(fs::exists(checkpoint::step_directory(run, 0)));
 }
 
 TEST(MegatronConversion, may_leave_the_run_behind) {

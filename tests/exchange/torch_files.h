@@ -34,6 +34,13 @@ inline std::string name(const std::string& module, const std::string& name) {
   return "c" + module + "\n" + name + "\n";
 }
 inline std::string tuple(const std::string& items) { return "(" + items + "t"; }
+inline std::string entry(const std::string& key, const std::string& value) { return word(key) + value; }
+inline std::string dict(const std::string& entries) { return "}(" + entries + "u"; }
+inline std::string list(const std::string& items) { return "](" + items + "e"; }
+/// An object of a class that is filled from fields.
+inline std::string object(const std::string& module, const std::string& cls, const std::string& fields) {
+  return name(module, cls) + ")\x81" + dict(fields) + "b";
+}
 inline std::string ordered_dict() { return name("collections", "OrderedDict") + ")R"; }
 inline std::string storage(const std::string& key, std::int32_t elements,
                            const std::string& cls = "FloatStorage") {

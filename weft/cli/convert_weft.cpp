@@ -43,6 +43,13 @@ RunFacts facts_of(const exchange::TheirRun& run) {
   return out;
 }
 
+/// Whether it can go on; says why not.
+bool is_settled(const exchange::TheirRun& run) {
+  const std::string why_not = run.settle ? run.settle() : "";
+  if (!why_not.empty()) std::cerr << spelled(why_not) << ": its weights alone are converted\n";
+  return why_not.empty();
+}
+
 void take_tokenizer(const Conversion& job, const NamedModel& source, RunFacts& facts, Result& out) {
   const fs::path given = job.options.tokenizer, from = given.empty() ? source.theirs->tokenizer : given;
   if (given.empty() && tokenizer_in(from).type.empty()) return;
@@ -99,9 +106,9 @@ std::string generation_json(const Generation& generation) {
 
 Result to_weft(const Conversion& job, const NamedModel& source) {
   const exchange::TheirModel& theirs = *source.theirs;
+  const bool goes_on = theirs.run && !job.options.weights_only && is_settled(*theirs.run);
   const auto weights = theirs.open();
   for (const std::string& notice : weights->notices()) std::cerr << spelled(notice) << '\n';
-  const bool goes_on = theirs.run && !job.options.weights_only;
   if (goes_on && job.options.dtype != Store::same && job.options.dtype != Store::f32)
     fail(Kind::usage,
          "checkpoint convert: --dtype: a run goes on with weights in f32; add --weights-only for ",

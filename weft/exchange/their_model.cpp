@@ -22,9 +22,11 @@ TheirModel hugging_face(const fs::path& directory) {
           .open = [directory, config] { return std::make_unique<HubWeights>(directory, config); }};
 }
 
-std::optional<TheirRun> run_of(const std::shared_ptr<const megatron::Checkpoint>& checkpoint,
+std::optional<TheirRun> run_of(const std::shared_ptr<megatron::Checkpoint>& checkpoint,
                                const ModelConfig& model) {
-  if (checkpoint->first_moments().all().empty() || checkpoint->second_moments().all().empty()) return {};
+  const bool settled =
+      !checkpoint->first_moments().all().empty() && !checkpoint->second_moments().all().empty();
+  if (!settled && !checkpoint->has_states_to_settle()) return {};
   const megatron::Arguments& args = checkpoint->arguments();
   if (args.word("optimizer", "adam") != "adam") return {};
   TheirRun out{.step = checkpoint->step(),
@@ -41,6 +43,7 @@ std::optional<TheirRun> run_of(const std::shared_ptr<const megatron::Checkpoint>
   out.epsilon = args.real("adam_eps", out.epsilon);
   out.weight_decay = args.real("weight_decay", out.weight_decay);
   out.clip = args.real("clip_grad", out.clip);
+  if (!settled) out.settle = [checkpoint] { return checkpoint->settle(); };
   out.open_states = [checkpoint, model] {
     std::vector<std::unique_ptr<TheirWeights>> states;
     for (const megatron::Part part : {megatron::Part::first_moments, megatron::Part::second_moments})
@@ -51,7 +54,7 @@ std::optional<TheirRun> run_of(const std::shared_ptr<const megatron::Checkpoint>
 }
 
 TheirModel of_megatron(const fs::path& directory) {
-  const auto checkpoint = std::make_shared<const megatron::Checkpoint>(*megatron::find_iteration(directory));
+  const auto checkpoint = std::make_shared<megatron::Checkpoint>(*megatron::find_iteration(directory));
   const ModelConfig model = megatron::model_of(checkpoint->arguments());
   const fs::path iteration = checkpoint->iteration().directory;
   return {.program = Program::megatron,

@@ -25,6 +25,9 @@ struct TheirRun {
   std::int64_t consumed = 0, skipped = 0, validated = 0;  // samples
   std::int64_t seed = 0, batch = 0, micro_batch = 0;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01, clip = 1;
+  /// To be called before anything of it is opened, where a look at its numbers must tell what they are of.
+  /// What is returned says why the run cannot go on; it is empty where it can.
+  std::function<std::string()> settle = {};
   /// By the names that checkpoints of weft have for them.
   std::function<std::vector<std::unique_ptr<TheirWeights>>()> open_states;
 };

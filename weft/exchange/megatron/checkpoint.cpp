@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "weft/base/error.h"
+#include "weft/exchange/megatron/items.h"
 #include "weft/exchange/megatron/sharded.h"
 #include "weft/exchange/their_weights.h"
 
@@ -61,21 +62,11 @@ std::optional<std::int64_t> number_in(const torch::Archive& archive, const torch
   return std::int64_t(one);
 }
 
-/// The updates of an optimizer's own dict, of one in another, or of the first of several.
-std::optional<std::int64_t> updates_in(const torch::Archive& archive, const torch::Value& optimizer) {
-  const torch::Map* map = optimizer.map();
-  for (int depth = 0; map != nullptr && depth < 4; ++depth) {
-    const torch::Value *state = map->find("state"), *groups = map->find("param_groups");
-    if (state != nullptr && state->map() != nullptr)
-      if (const auto found = number_in(archive, state->map()->find("common_step"))) return found;
-    if (groups != nullptr && groups->list() != nullptr && !groups->list()->empty() &&
-        groups->list()->front().map() != nullptr)
-      return number_in(archive, groups->list()->front().map()->find("step"));
-    const torch::Value* inner = map->find("optimizer");
-    if (inner == nullptr && !map->entries.empty()) inner = &map->entries.front().second;
-    map = inner == nullptr ? nullptr : inner->map();
-  }
-  return std::nullopt;
+/// One for all parameters, or each has its own and the first one's is taken.
+std::optional<std::int64_t> step_of_states(const torch::Archive& archive, const torch::Map& states) {
+  if (const auto found = number_in(archive, states.find("common_step"))) return found;
+  const torch::Map* first = states.entries.empty() ? nullptr : states.entries.front().second.map();
+  return first == nullptr ? std::nullopt : number_in(archive, first->find("step"));
 }
 
 }  // namespace
@@ -94,12 +85,25 @@ std::optional<Iteration> find_iteration(const fs::path& directory) {
   return Iteration{meant, *format};
 }
 
+std::optional<std::int64_t> updates_in(const torch::Archive& archive, const torch::Value& optimizer) {
+  const auto* several = optimizer.list();
+  const torch::Map* map = several != nullptr && !several->empty() ? several->front().map() : optimizer.map();
+  for (int depth = 0; map != nullptr && depth < 4; ++depth) {
+    const torch::Value *state = map->find("state"), *groups = map->find("param_groups");
+    if (state != nullptr && state->map() != nullptr)
+      if (const auto found = step_of_states(archive, *state->map())) return found;
+    if (groups != nullptr && groups->list() != nullptr && !groups->list()->empty() &&
+        groups->list()->front().map() != nullptr)
+      return number_in(archive, groups->list()->front().map()->find("step"));
+    const torch::Value* inner = map->find("optimizer");
+    if (inner == nullptr && !map->entries.empty()) inner = &map->entries.front().second;
+    map = inner == nullptr ? nullptr : inner->map();
+  }
+  return std::nullopt;
+}
+
 Checkpoint::Checkpoint(const Iteration& iteration)
-    : iteration_(iteration),
-      model_(iteration.directory.string()),
-      masters_(iteration.directory.string()),
-      first_moments_(iteration.directory.string()),
-      second_moments_(iteration.directory.string()) {
+    : iteration_(iteration), model_(iteration.directory.string()), states_(iteration.directory.string()) {
   iteration.format == Format::sharded ? read_sharded(*this, iteration.directory)
                                       : read_ranks(*this, iteration.directory);
   // Where the output is the embedding, the last of several stages may hold it once more.
@@ -111,6 +115,14 @@ Checkpoint::Checkpoint(const Iteration& iteration)
     fail(Kind::data, iteration.directory.string(),
          ": its args tie output_layer.weight to the embedding, and they differ");
   model_.drop("output_layer.weight");
+}
+
+std::string Checkpoint::settle() {
+  if (settle_ == nullptr) return "";
+  States found = settle_(*this);
+  if (!found.why_not.empty()) return std::move(found.why_not);
+  states_ = std::move(found);
+  return "";
 }
 
 // Newer versions have it among the objects, as a list of one.
