@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr const char *trackers[] = {"latest", "latest_universal"}, *config_name = "config.json",
                      *tensors_folder = "zero", *offloaded_folder = "offloaded_tensors";
-constexpr std::string_view model_end = "_model_states.pt", optimizer_end = "_optim_states.pt";
+constexpr std::string_view model_end = "_model_states.pt", layer_end = "-model_states.pt",
+                           optimizer_end = "_optim_states.pt";
 constexpr std::int64_t most_ranks = 65536;
 
 std::vector<std::string> names_in(const fs::path& directory) {
@@ -93,7 +94,7 @@ void must_be_of_whole_layers(const fs::path& directory, const std::string& name)
     fail(Kind::data, directory.string(), ": ", name,
          " is of experts that ranks share out, which weft does not read: save the model with "
          "transformers' save_pretrained and convert that");
-  if (name.starts_with("layer_") && name.ends_with(model_end))
+  if (name.starts_with("layer_") && name.ends_with(layer_end))
     fail(Kind::data, directory.string(), ": ", name,
          " is a layer of a PipelineModule, which weft does not read: save the model with transformers' "
          "save_pretrained and convert that");

@@ -200,7 +200,7 @@ class OfRanks {
 
   void must_end(const Tape& tape, std::int64_t used, std::int64_t filler, const char* what) const {
     if (tape.length() - used > std::max<std::int64_t>(filler - 1, 0))
-      fail(Kind::data, who(what), ": holds ", tape.length(), " numbers, and param_shapes ask for ", used);
+      fail(Kind::data, who(what), " holds ", tape.length(), " numbers, and param_shapes ask for ", used);
   }
 
   /// Where the file says itself what of its tensors a rank has, it must be that.
