@@ -52,6 +52,11 @@ class Storages {
     const auto count = static_cast<std::int32_t>(values.size());
     return tensor(storage(std::to_string(bytes_.size() - 1), count), 0, number(count), number(1));
   }
+  /// The key of a storage of these bytes.
+  std::string raw(const std::string& bytes) {
+    bytes_.push_back(bytes);
+    return std::to_string(bytes_.size() - 1);
+  }
   const std::vector<std::string>& all() const { return bytes_; }
 
  private:
@@ -68,7 +73,8 @@ inline void write_saved(const std::filesystem::path& path, const std::string& op
 struct MadeStep {
   std::filesystem::path directory;
   int ranks = 3;
-  bool parts = false;  // stage 3
+  bool parts = false;     // stage 3
+  bool stripped = false;  // masters without what fills them up, as stage 1 has them of its last rank
 
   std::filesystem::path model() const {
     return directory / (parts ? "zero_pp_rank_0_mp_rank_00_model_states.pt" : "mp_rank_00_model_states.pt");
@@ -126,7 +132,9 @@ struct MadeStep {
     Storages storages;
     std::string states = "}(", masters = "](";
     for (int g = 0; g < 2; ++g) {
-      masters += storages.flat(buffer(rank, g, 0));
+      std::vector<float> of_group = buffer(rank, g, 0);
+      if (stripped) std::erase(of_group, -1.0F);
+      masters += storages.flat(of_group);
       states += number(g) + dict({{"step", number(11)},
                                   {"exp_avg", storages.flat(buffer(rank, g, 100))},
                                   {"exp_avg_sq", storages.flat(buffer(rank, g, 200))}});

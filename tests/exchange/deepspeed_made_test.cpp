@@ -19,6 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a rank says that it has of a tensor, from a place in its buffer on.
+std::string slice(int start, int count) {
+  return name("deepspeed.utils.tensor_fragment", "fragment_address") + ")\x81" +
+         dict({{"numel", number(count)}, {"start", number(start)}}) + "b";
+}
+
 std::string said_to(const MadeStep& step) {
   return refused([&] { (void)Checkpoint(deepspeed::Step{step.directory}); });
 }
@@ -63,6 +69,17 @@ TEST_P(MadeDeepSpeed, every_number_is_at_its_place) {
   EXPECT_EQ(found.first_moments().find("seen"), nullptr);
   EXPECT_TRUE(found.weights().same("twice", "k"));
   EXPECT_FALSE(found.weights().same("b", "k"));
+}
+
+// Of b, the first two of three ranks have one number each, and the last one has none.
+TEST(DeepSpeedMasters, may_lack_what_fills_buffers_up) {
+  const TemporaryDirectory folder;
+  const MadeStep step{.directory = folder / "global_step12", .ranks = 3, .stripped = true};
+  step.write({}, {{"param_slice_mappings", list({dict({{"w", slice(0, 3)}}), dict({{"b", slice(0, 1)}})})}});
+  Checkpoint found(deepspeed::Step{step.directory});
+  EXPECT_THAT(numbers(found.weights(), "k"), ElementsAre(5, 6, 7));
+  EXPECT_THAT(numbers(found.weights(), "b"), ElementsAre(8, 9));
+  EXPECT_THAT(numbers(found.second_moments(), "b"), ElementsAre(208, 209));
 }
 
 TEST_P(MadeDeepSpeed, elements_are_read_by_any_step) {
@@ -213,14 +230,11 @@ TEST_F(RefusedDeepSpeed, states_of_another_form) {
 }
 
 TEST_F(RefusedDeepSpeed, a_rank_that_says_that_it_has_something_else) {
-  const auto at = [](int start, int count) {
-    return name("deepspeed.utils.tensor_fragment", "fragment_address") + ")\x81" +
-           dict({{"numel", number(count)}, {"start", number(start)}}) + "b";
-  };
-  EXPECT_EQ(said({}, {{"param_slice_mappings", list({dict({{"w", at(0, 3)}}), dict({{"b", at(0, 1)}})})}}),
-            "");
   EXPECT_EQ(
-      said({}, {{"param_slice_mappings", list({dict({{"w", at(1, 2)}}), dict({{"b", at(0, 1)}})})}}),
+      said({}, {{"param_slice_mappings", list({dict({{"w", slice(0, 3)}}), dict({{"b", slice(0, 1)}})})}}),
+      "");
+  EXPECT_EQ(
+      said({}, {{"param_slice_mappings", list({dict({{"w", slice(1, 2)}}), dict({{"b", slice(0, 1)}})})}}),
       first_ + ": its param_slice_mappings have w elsewhere than from 0 to 3, where param_shapes have it");
 }
 
@@ -249,6 +263,37 @@ TEST_F(RefusedDeepSpeed, values_of_another_kind) {
             model_ + ": its shared_params has a name of 0 bytes that is empty, unprintable or too long");
   write_saved(step_.model(), number(3));
   EXPECT_EQ(said_to(step_), model_ + ": holds a whole number, expected a dict");
+}
+
+TEST_F(RefusedDeepSpeed, buffers_of_other_numbers) {
+  Storages storages;
+  const auto masters = [&](const std::string& first) {
+    step_.write();
+    const std::string group = list({first, storages.flat({8})});
+    write_saved(step_.optimizer(0),
+                dict({{"optimizer_state_dict",
+                       dict({{"single_partition_of_fp32_groups", group}, {"partition_count", number(3)}})}}),
+                storages);
+    storages = {};
+    return said_to(step_);
+  };
+  const std::string bytes = little(1.0F) + little(2.0F) + little(3.0F);
+  EXPECT_EQ(masters(tensor(storage(storages.raw(bytes), 3, "IntStorage"), 0, number(3), number(1))),
+            where_ + ": masters is of int32, expected float32, bfloat16 or float16");
+  EXPECT_EQ(masters(tensor(storage(storages.raw(bytes), 3), 0, number(2), number(2))),
+            where_ + ": masters has elements that do not lie next to each other, expected flat buffers");
+  EXPECT_EQ(masters(tensor(storage(storages.raw(bytes), 6, "BFloat16Storage"), 0, number(3), number(1))),
+            where_ + ": masters is of bf16 in one place and of f32 in another");
+}
+
+TEST(DeepSpeedWithoutOptimizer, needs_numbers_that_lie_next_to_each_other) {
+  const TemporaryDirectory folder;
+  const MadeStep step{folder / "global_step12", 0};
+  Storages storages;
+  const std::string every_other =
+      tensor(storage(storages.raw(little(1.0F) + little(2.0F) + little(3.0F)), 3), 0, number(2), number(2));
+  write_saved(step.model(), dict({{"module", dict({{"w", every_other}})}}), storages);
+  EXPECT_EQ(said_to(step), step.model().string() + ": w has elements that do not lie next to each other");
 }
 
 TEST(DeepSpeedFound, by_its_root_or_its_step) {

@@ -139,3 +139,58 @@ TEST(DeepSpeedRunFound, says_what_it_goes_on_with) {
                           EndsWith("global_step4: its learning rate stands at 0.002; schedules are not in "
                                    "it, so give them as before")));
 }
+
+namespace {
+
+/// A copy of a golden run of one rank's files, of which some may go.
+class Copied {
+ public:
+  explicit Copied(const char* name) { fs::copy(golden(name), here(), fs::copy_options::recursive); }
+  fs::path here() const { return folder_ / "copy"; }
+
+ private:
+  TemporaryDirectory folder_;
+};
+
+}  // namespace
+
+TEST(DeepSpeedRunFound, is_none_where_there_is_no_optimizers_file) {
+  const Copied copy("zero1_gpt2");
+  for (const char* rank : {"0", "1"})
+    fs::remove(copy.here() / "global_step4" /
+               ("bf16_zero_pp_rank_" + std::string(rank) + "_mp_rank_00_optim_states.pt"));
+  const TheirModel theirs = read_theirs(copy.here());
+  EXPECT_FALSE(theirs.run);
+  EXPECT_THAT(
+      theirs.notices,
+      ElementsAre(EndsWith("the model after 4 steps"),
+                  EndsWith("global_step4: weights alone are read: it holds no *_optim_states.pt files")));
+  const auto weights = theirs.open();
+  EXPECT_EQ(weights->dtype(weights->all().front()), Dtype::bf16);
+  const Probe probe = probe_of(golden("zero1_gpt2"));
+  SoloCommunicator solo;
+  ReadModel model(theirs.model, solo);
+  load_theirs(*weights, model.named(), solo);
+  EXPECT_LT(difference(model.logits(probe.text), probe.logits), 1e-2);
+}
+
+TEST(DeepSpeedRunFound, is_none_where_a_tensor_lacks_its_averages) {
+  const Copied copy("zero3_llama");
+  const fs::path universal = copy.here() / "global_step4_universal";
+  for (const auto& tensor : fs::directory_iterator(universal / "zero"))
+    if (tensor.is_directory()) fs::remove(tensor.path() / "exp_avg_sq.pt");
+  const TheirModel theirs = read_theirs(universal);
+  EXPECT_FALSE(theirs.run);
+  EXPECT_THAT(theirs.notices.back(),
+              EndsWith("global_step4_universal: weights alone are read: its optimizer has "
+                       "no exp_avg and exp_avg_sq, so it was not Adam"));
+}
+
+TEST(DeepSpeedWeights, must_be_those_that_the_config_asks_for) {
+  const Copied copy("zero3_llama");
+  fs::copy_file(golden("zero1_gpt2") / "config.json", copy.here() / "config.json",
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(refused([&] { (void)read_theirs(copy.here()).open(); }),
+            (copy.here() / "global_step4").string() +
+                ": lacks transformer.wte.weight, which embedding.words is made of");
+}

@@ -194,7 +194,7 @@ class OfRanks {
       }
       // Groups are filled up so that each rank begins at a round place.
       must_end(tape, from, 2 * std::ssize(ranks_), what);
-      if (average == nullptr) must_lie_so(g, tape.length() / std::ssize(ranks_));
+      if (average == nullptr) must_lie_so(g, buffer(ranks_.front(), g, nullptr).elements());
     }
   }
 
@@ -203,7 +203,8 @@ class OfRanks {
       fail(Kind::data, who(what), " holds ", tape.length(), " numbers, and param_shapes ask for ", used);
   }
 
-  /// Where the file says itself what of its tensors a rank has, it must be that.
+  /// Where the file says itself what of its tensors a rank has, it must be that. The last ranks' masters may
+  /// be there without what fills them up.
   void must_lie_so(std::size_t group, std::int64_t each) const {
     for (std::int64_t r = 0; r < std::ssize(ranks_); ++r) {
       const Rank& rank = ranks_[std::size_t(r)];
