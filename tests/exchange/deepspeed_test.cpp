@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/exchange/deepspeed_files.h"
 #include "tests/exchange/hub.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
@@ -152,6 +153,14 @@ class Copied {
   TemporaryDirectory folder_;
 };
 
+/// What is told of a run whose optimizer's groups are these.
+TheirModel of_groups(const fs::path& universal, const std::vector<Said>& groups) {
+  std::vector<std::string> all;
+  for (const Said& group : groups) all.push_back(dict(group));
+  write_saved(universal / "zero" / "optimizer_state.pt", dict({{"param_groups", list(all)}}));
+  return read_theirs(universal);
+}
+
 }  // namespace
 
 TEST(DeepSpeedRunFound, is_none_where_there_is_no_optimizers_file) {
@@ -184,6 +193,36 @@ TEST(DeepSpeedRunFound, is_none_where_a_tensor_lacks_its_averages) {
   EXPECT_THAT(theirs.notices.back(),
               EndsWith("global_step4_universal: weights alone are read: its optimizer has "
                        "no exp_avg and exp_avg_sq, so it was not Adam"));
+}
+
+TEST(DeepSpeedRunFound, says_what_goes_on_in_another_way) {
+  const Copied copy("zero1_gpt2");
+  const fs::path universal = copy.here() / "global_step4_universal";
+  const Said decays{{"lr", number(2)}, {"weight_decay", number(1)}}, slow{{"lr", number(1)}};
+  EXPECT_THAT(of_groups(universal, {decays}).notices.back(),
+              EndsWith(": its weight decay was for all parameters; biases and norms will have none"));
+  EXPECT_THAT(of_groups(universal, {decays, slow}).notices.back(),
+              EndsWith(": its groups of parameters have different learning rates; all will have one"));
+  const TheirModel greatest = of_groups(universal, {{{"amsgrad", "\x88"}}});
+  EXPECT_FALSE(greatest.run);
+  EXPECT_THAT(greatest.notices.back(),
+              EndsWith(": weights alone are read: its Adam kept the greatest averages "
+                       "(amsgrad), which weft's does not"));
+}
+
+TEST(DeepSpeedRunFound, counts_updates_where_its_optimizer_does) {
+  const Copied copy("zero1_gpt2");
+  const fs::path universal = copy.here() / "global_step4_universal";
+  EXPECT_EQ(of_groups(universal, {{{"step", number(9)}}}).run->updates, 4);
+  for (const auto& tensor : fs::directory_iterator(universal / "zero"))
+    if (tensor.is_directory()) fs::remove(tensor.path() / "step.pt");
+  EXPECT_EQ(of_groups(universal, {{{"step", number(9)}}}).run->updates, 9);
+}
+
+TEST(DeepSpeedTensors, have_names_of_their_own) {
+  deepspeed::Tensors tensors("here");
+  tensors.add("w", Shape{2}, Dtype::f32, {});
+  EXPECT_EQ(refused([&] { tensors.add("w", Shape{2}, Dtype::f32, {}); }), "here: holds w twice");
 }
 
 TEST(DeepSpeedWeights, must_be_those_that_the_config_asks_for) {

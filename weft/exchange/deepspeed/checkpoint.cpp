@@ -34,6 +34,8 @@ Checkpoint::Checkpoint(const Step& step)
     read_universal(into);
   else if (!files.optimizer.empty())
     read_ranks(files, into);
+  for (const AdamGroup& group : groups_)
+    if (updates_ == 0) updates_ = group.steps;
   take_module(model);
   for (const auto& [second, first] : model_.shared)
     for (Tensors* tensors : {&weights_, &first_moments_, &second_moments_}) tensors->also(second, first);
@@ -73,6 +75,7 @@ std::vector<AdamGroup> adam_groups(const Opened& file, const torch::Map& in) {
       adam.beta1 = file.number(betas->front()).value_or(adam.beta1);
       adam.beta2 = file.number(betas->back()).value_or(adam.beta2);
     }
+    adam.steps = file.count(*group, "step");
     const torch::Value* greatest = group->find("amsgrad");
     adam.greatest = greatest != nullptr && greatest->boolean() != nullptr && *greatest->boolean();
   }

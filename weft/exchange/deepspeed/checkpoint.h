@@ -16,7 +16,8 @@ namespace weft::exchange::deepspeed {
 /// What Adam was told for one group of parameters.
 struct AdamGroup {
   double rate = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0;
-  bool greatest = false;  // amsgrad
+  bool greatest = false;   // amsgrad
+  std::int64_t steps = 0;  // where the group counts them, and not each tensor
 };
 
 class Checkpoint {

@@ -24,10 +24,10 @@ constexpr std::pair<Tensors& (Checkpoint::*)(), const char*> averages[] = {
 
 /// Why its run cannot go on; empty: it can.
 std::string why_not(Checkpoint& checkpoint) {
-  if (!checkpoint.step().universal && checkpoint.groups().empty())
+  const bool moments = !checkpoint.first_moments().empty() && !checkpoint.second_moments().empty();
+  if (!moments && !checkpoint.step().universal && checkpoint.groups().empty())
     return "it holds no *_optim_states.pt files";
-  if (checkpoint.first_moments().empty() || checkpoint.second_moments().empty())
-    return "its optimizer has no exp_avg and exp_avg_sq, so it was not Adam";
+  if (!moments) return "its optimizer has no exp_avg and exp_avg_sq, so it was not Adam";
   if (std::ranges::any_of(checkpoint.groups(), &AdamGroup::greatest))
     return "its Adam kept the greatest averages (amsgrad), which weft's does not";
   return "";
