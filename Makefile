@@ -81,6 +81,7 @@ oracle: build ## compare with the originals themselves (installed by pip into bu
 	build/oracle/bin/python tests/oracle/difficulty.py build/release/weft
 	$(if $(MEGATRON),build/oracle/bin/pip install --quiet datasets && build/oracle/bin/python tests/oracle/sft.py build/release/weft --megatron $(MEGATRON))
 	build/oracle/bin/python tests/oracle/exchange.py --weft build/release/weft
+	build/oracle/bin/python tests/oracle/deepspeed_checkpoints.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/jobs.py build/release/weft
 	build/oracle/bin/python tests/oracle/train.py build/release/weft
 	build/oracle/bin/python tests/oracle/train_encoders.py build/release/weft

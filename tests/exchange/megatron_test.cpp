@@ -127,7 +127,7 @@ TEST(MegatronFound, by_its_root_or_an_iteration) {
   EXPECT_FALSE(megatron::find_iteration(empty.path()));
   EXPECT_FALSE(program_of(empty.path()));
   EXPECT_EQ(refused([&] { (void)read_theirs(empty.path()); }),
-            empty.path().string() + ": holds no model of Hugging Face's or Megatron's");
+            empty.path().string() + ": holds no model of Hugging Face's, Megatron's or DeepSpeed's");
 }
 
 TEST(MegatronFound, refuses_a_root_that_names_what_is_not_there) {

@@ -40,7 +40,24 @@ Form form_of(const std::string& word, const char* flag) {
 Form form_found(const fs::path& directory) {
   const auto program = exchange::program_of(directory);
   if (!program) return Form::weft;
-  return *program == exchange::Program::megatron ? Form::megatron : Form::hf;
+  switch (*program) {
+    case exchange::Program::hugging_face:
+      return Form::hf;
+    case exchange::Program::megatron:
+      return Form::megatron;
+    case exchange::Program::deepspeed:
+      break;
+  }
+  return Form::deepspeed;
+}
+
+/// What a directory is read as: a model of Hugging Face's may lie in one of DeepSpeed's.
+Form form_read(const fs::path& directory, const std::string& asked_for) {
+  const Form found = form_found(directory), given = form_of(asked_for, "--from");
+  if (given == Form::guess || given == found) return found;
+  if (given == Form::hf && found == Form::deepspeed && exchange::is_hub_directory(directory)) return given;
+  fail(Kind::usage, "checkpoint convert: ", directory.string(), " is ", words(found)[std::size_t(found)],
+       "'s, and --from ", asked_for, " is asked for");
 }
 
 Conversion asked(Args args) {
@@ -55,18 +72,19 @@ Conversion asked(Args args) {
   std::error_code error;
   if (!fs::is_directory(job.from, error))
     fail(Kind::usage, "checkpoint convert: ", others[0], " is no directory");
-  const Form found = form_found(job.from);
-  const Form given = form_of(job.options.from, "--from");
-  if (given != Form::guess && given != found)
-    fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
-         "'s, and --from ", job.options.from, " is asked for");
+  job.source = form_read(job.from, job.options.from);
+  const Form found = job.source;
   job.target = form_of(job.options.to, "--to");
   if (job.target == Form::guess) job.target = found == Form::weft ? Form::hf : Form::weft;
-  if (job.target == Form::megatron)
-    fail(Kind::usage, "checkpoint convert: weft cannot write megatron yet: --to hf or weft");
+  if (job.target == Form::megatron || job.target == Form::deepspeed)
+    fail(Kind::usage, "checkpoint convert: weft cannot write ", words(job.target)[std::size_t(job.target)],
+         " yet: --to hf or weft");
   if (job.target == found)
     fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
          "'s already");
+  if (!job.options.config.empty() && found != Form::deepspeed)
+    fail(Kind::usage, "checkpoint convert: --config is of DeepSpeed's checkpoints, and ", others[0], " is ",
+         words(found)[std::size_t(found)], "'s");
   if (job.options.shard_bytes < 1)
     fail(Kind::usage, "checkpoint convert: --shard-bytes ", job.options.shard_bytes, ", expected 1 or more");
   return job;
@@ -244,7 +262,9 @@ Result to_hub(const Conversion& job, const NamedModel& source) {
 
 int convert_checkpoint(Args args) {
   const Conversion job = asked(args);
-  const NamedModel source = find_model(job.from);
+  exchange::ToldOfTheirs told{.config = job.options.config};
+  if (job.source == Form::hf) told.program = exchange::Program::hugging_face;
+  const NamedModel source = find_model(job.from, told);
   for (const std::string& notice : source.notices) std::cerr << spelled(notice) << '\n';
   const Result result = job.target == Form::weft ? to_weft(job, source) : to_hub(job, source);
   report(job, result, compare(source, find_model(job.to), job.options));

@@ -13,8 +13,10 @@
 
 namespace weft::cli {
 
-enum class Form : std::uint8_t { guess, weft, hf, megatron };
-constexpr std::array<std::string_view, 4> words(Form) { return {"guess", "weft", "hf", "megatron"}; }
+enum class Form : std::uint8_t { guess, weft, hf, megatron, deepspeed };
+constexpr std::array<std::string_view, 5> words(Form) {
+  return {"guess", "weft", "hf", "megatron", "deepspeed"};
+}
 enum class Store : std::uint8_t { same, f32, bf16, f16 };
 constexpr std::array<std::string_view, 4> words(Store) { return {"same", "f32", "bf16", "f16"}; }
 
@@ -22,7 +24,7 @@ struct ConvertOptions {
   std::string from = "guess", to = "guess";
   Store dtype = Store::same;
   bool weights_only = false;
-  std::string tokenizer;
+  std::string tokenizer, config;
   std::int64_t shard_bytes = 5'000'000'000;
   std::string device = "cpu";
   int threads = 0;
@@ -31,13 +33,15 @@ struct ConvertOptions {
 
 template <class Visitor>
 void describe(Visitor& v, ConvertOptions& o) {
-  v("from", o.from, "weft, hf or megatron; guess: what the directory is");
+  v("from", o.from, "weft, hf, megatron or deepspeed; guess: what the directory is");
   v("to", o.to, "weft or hf; guess: weft, and of weft hf");
   v("dtype", o.dtype, "type of the numbers written; same: as they are stored");
   v("weights_only", o.weights_only,
     "weft: leave the optimizer's states and the place in the data behind, where a run could go on with them");
   v("tokenizer", o.tokenizer,
     "directory or file of the tokenizer to put beside the weights, instead of the model's");
+  v("config", o.config,
+    "of DeepSpeed's: config.json of the model, or its directory, where none lies in FROM or above it");
   v("shard_bytes", o.shard_bytes, "hf: files are not larger than this");
   v("device", o.device, "what computes the logits that are compared");
   v("threads", o.threads, "of the device (0: the processors it may use)", legal::from_to(0, 1024));
@@ -47,7 +51,7 @@ void describe(Visitor& v, ConvertOptions& o) {
 struct Conversion {
   ConvertOptions options;
   std::filesystem::path from, to;
-  Form target = Form::hf;
+  Form source = Form::weft, target = Form::hf;
 };
 
 Dtype dtype_or(Store wanted, Dtype same);

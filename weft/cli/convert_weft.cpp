@@ -32,7 +32,7 @@ RunFacts facts_of(const exchange::TheirRun& run) {
   out.run.seed = run.seed;
   out.run.schedules = false;
   TrainConfig& settings = out.configuration;
-  settings.run.seed = run.seed;
+  settings.run.seed = run.seed.value_or(settings.run.seed);
   settings.batch.global = run.batch;
   settings.batch.micro = run.micro_batch;
   settings.optimizer.beta1 = run.beta1;
@@ -117,7 +117,8 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
     fail(Kind::usage, job.to.string(), ": holds checkpoints already; name another directory");
   if (const auto program = exchange::program_of(job.to))
     fail(Kind::usage, job.to.string(), ": holds a ",
-         *program == exchange::Program::hugging_face ? "Hugging Face model" : "checkpoint of Megatron's",
+         *program == exchange::Program::hugging_face ? "Hugging Face model"
+                                                     : text("checkpoint of ", exchange::whose(*program)),
          "; name another directory");
   Result out;
   out.made = checkpoint::step_directory(job.to, goes_on ? theirs.run->step : 0);

@@ -58,8 +58,8 @@ Generation generation_of_step(const fs::path& step, const TokenizerConfig& token
   return kept.file.empty() && !first.empty() ? generation_in(first.parent_path()) : kept;
 }
 
-NamedModel found_theirs(const fs::path& directory) {
-  NamedModel out{.path = directory, .theirs = exchange::read_theirs(directory)};
+NamedModel found_theirs(const fs::path& directory, const exchange::ToldOfTheirs& told) {
+  NamedModel out{.path = directory, .theirs = exchange::read_theirs(directory, told)};
   const exchange::TheirModel& theirs = *out.theirs;
   out.settings.model = theirs.model;
   out.settings.data.tokenizer = tokenizer_in(theirs.tokenizer);
@@ -111,10 +111,10 @@ class Source {
 
 }  // namespace
 
-NamedModel find_model(const fs::path& directory) {
+NamedModel find_model(const fs::path& directory, const exchange::ToldOfTheirs& told) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) fail(Kind::usage, directory.string(), ": is no directory");
-  return exchange::program_of(directory) ? found_theirs(directory) : found_step(directory);
+  return exchange::program_of(directory) ? found_theirs(directory, told) : found_step(directory);
 }
 
 void read_no_longer(ModelConfig& config, std::int64_t tokens) {

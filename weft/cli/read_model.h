@@ -1,5 +1,5 @@
 // A model that a person names on the command line: a checkpoint of weft, a Hugging Face directory or a
-// checkpoint of Megatron's.
+// checkpoint of Megatron's or DeepSpeed's.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,7 @@ struct NamedModel {
   std::vector<std::string> notices = {};  // to be said once
 };
 /// Fails with Kind::usage where there is no such directory, with Kind::data where it holds no model.
-NamedModel find_model(const std::filesystem::path& directory);
+NamedModel find_model(const std::filesystem::path& directory, const exchange::ToldOfTheirs& told = {});
 
 /// What is made for each place of a text is made for so many, not for all that the model knows; and angles
 /// that are stretched where texts are long, as they are for such a text.

@@ -134,15 +134,14 @@ HubConfig read_text(const json& object, const HubWrapper& wrapper, const std::st
 }
 
 /// A wrapper says that outputs are embeddings, whatever is so: its tensors know.
-void settle_output(HubConfig& config, const HubTensors& tensors) {
+void settle_output(HubConfig& config, const HubSource& tensors) {
   for (const StoredTwice& one : kind_of(config.model).hub.twice) {
     const std::string output(one.theirs);
     if (one.ours != "embedding.words" || tensors.find(output) == nullptr) continue;
     const auto all = recipes(config.type, config.model);
     const auto words = std::ranges::find(all, one.ours, &Recipe::name);
     const std::string& embedding = words->parts.front().name;
-    const bool same = tensors.find(embedding) != nullptr &&
-                      std::ranges::equal(tensors.bytes(embedding), tensors.bytes(output));
+    const bool same = tensors.find(embedding) != nullptr && tensors.same(embedding, output);
     config.model.tied_output = config.model.tied_output && same;
     return;
   }
@@ -159,16 +158,18 @@ HubConfig hub_config_from_json(std::string_view from, const std::string& who) {
   return read_object(object, who);
 }
 
+void settle(HubConfig& config, const std::function<const HubSource&()>& tensors) {
+  if (!config.around.empty()) settle_output(config, tensors());
+  if (const auto by_names = kind_of(config.model).hub.settle)
+    by_names(config.model, [&](const std::string& name) { return tensors().find(name) != nullptr; });
+}
+
 HubConfig read_hub_config(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "config.json";
   HubConfig out = hub_config_from_json(read_file(file), file.string());
   std::optional<HubTensors> opened;
-  const auto tensors = [&]() -> const HubTensors& {
-    return opened ? *opened : opened.emplace(directory, text_name(out));
-  };
-  if (!out.around.empty()) settle_output(out, tensors());
-  if (const auto settle = kind_of(out.model).hub.settle)
-    settle(out.model, [&](const std::string& name) { return tensors().find(name) != nullptr; });
+  settle(out,
+         [&]() -> const HubSource& { return opened ? *opened : opened.emplace(directory, text_name(out)); });
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct HubConfig {
 /// Fails with Kind::data, naming `who` and the setting, on what is no such file or describes a model that
 /// weft cannot compute.
 HubConfig hub_config_from_json(std::string_view json, const std::string& who);
+/// What the tensors beside a config.json know better than it does. They are asked for where it matters.
+void settle(HubConfig& config, const std::function<const HubSource&()>& tensors);
 HubConfig read_hub_config(const std::filesystem::path& directory);
 
 /// By what names tensors of its text go; null: by their own.

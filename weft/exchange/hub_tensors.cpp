@@ -1,6 +1,7 @@
 // One file or many: the index and the files' own headers must say the same.
 #include "weft/exchange/hub_tensors.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/checkpoint/strict_json.h"
+#include "weft/exchange/their_weights.h"
 
 namespace weft::exchange {
 namespace {
@@ -111,6 +113,14 @@ std::vector<std::string> HubTensors::names() const {
 const checkpoint::Entry* HubTensors::find(const std::string& name) const {
   const auto found = placed_.find(name);
   return found == placed_.end() ? nullptr : found->second.entry;
+}
+
+void HubTensors::read(const std::string& name, const Walk& walk, float* to) const {
+  widen(bytes(name), find(name)->dtype, walk, to);
+}
+
+bool HubTensors::same(const std::string& a, const std::string& b) const {
+  return std::ranges::equal(bytes(a), bytes(b));
 }
 
 std::span<const std::byte> HubTensors::bytes(const std::string& name) const {

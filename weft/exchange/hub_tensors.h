@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/checkpoint/safetensors.h"
+#include "weft/exchange/hub_source.h"
 
 namespace weft::exchange {
 
@@ -16,23 +17,20 @@ namespace weft::exchange {
 /// lead out of the directory.
 std::map<std::string, std::string> hub_index_from_json(std::string_view json, const std::string& who);
 
-/// What a tensor of a wrapper is called in its model of text; empty: it is of another part.
-using TextName = std::string (*)(std::string_view their_name);
-
 /// Files are mapped: a tensor's bytes are read when they are touched.
-class HubTensors {
+class HubTensors final : public HubSource {
  public:
   /// Fails with Kind::data where index and files contradict each other, or one is missing. With `text`,
   /// tensors go by the names that this gives them, and those that it gives none are others.
   explicit HubTensors(const std::filesystem::path& directory, TextName text = nullptr);
 
-  const std::filesystem::path& directory() const { return directory_; }
-  std::vector<std::string> names() const;
-  /// Names in the files, of other parts than the model of text.
-  const std::vector<std::string>& others() const { return others_; }
-  /// Null where there is none.
-  const checkpoint::Entry* find(const std::string& name) const;
-  std::span<const std::byte> bytes(const std::string& name) const;
+  std::string who() const override { return directory_.string(); }
+  std::vector<std::string> names() const override;
+  const std::vector<std::string>& others() const override { return others_; }
+  const checkpoint::Entry* find(const std::string& name) const override;
+  void read(const std::string& name, const Walk& walk, float* to) const override;
+  bool same(const std::string& a, const std::string& b) const override;
+  std::span<const std::byte> bytes(const std::string& name) const override;
 
  private:
   struct Placed {

@@ -1,6 +1,7 @@
 // A Hugging Face model's weights as ours.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -18,6 +19,9 @@ class HubWeights final : public TheirWeights {
   /// Fails with Kind::data, naming the tensor, unless every tensor of the directory belongs to the model and
   /// the model has all of its.
   HubWeights(const std::filesystem::path& directory, const HubConfig& config);
+  /// The same of other files. With an `ending`, what is read stands beside weights under that name, and what
+  /// no tensor is there for has none: an average that an optimizer keeps.
+  HubWeights(std::shared_ptr<const HubSource> tensors, const HubConfig& config, std::string ending = {});
 
  private:
   Dtype dtype_of_part(const Theirs& theirs) const override;
@@ -31,7 +35,8 @@ class HubWeights final : public TheirWeights {
   void read_coded(const Theirs& theirs, std::int64_t row, std::int64_t column, std::span<float> to) const;
   std::vector<std::string> stored_as(const Theirs& theirs) const;
   void check_tied(const std::string& theirs, const std::string& ours) const;
-  HubTensors tensors_;
+  std::shared_ptr<const HubSource> tensors_;
+  std::string ending_;
   std::optional<CodeBlocks> blocks_;
   std::set<std::string> packed_;  // of theirs, those that stand in four bits, under two names
 };

@@ -3,6 +3,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/checkpoint/find.h"
+#include "weft/exchange/deepspeed/model.h"
 #include "weft/exchange/hub_weights.h"
 #include "weft/exchange/megatron/weights.h"
 
@@ -68,16 +69,35 @@ TheirModel of_megatron(const fs::path& directory) {
 
 }  // namespace
 
+std::string_view whose(Program program) {
+  switch (program) {
+    case Program::hugging_face:
+      return "Hugging Face's";
+    case Program::megatron:
+      return "Megatron's";
+    case Program::deepspeed:
+      break;
+  }
+  return "DeepSpeed's";
+}
+
+// Whoever trains a Hugging Face model by DeepSpeed may find both in one directory: that of DeepSpeed has
+// more.
 std::optional<Program> program_of(const fs::path& directory) {
+  if (checkpoint::step_directories(directory).empty() && deepspeed::find_step(directory))
+    return Program::deepspeed;
   if (is_hub_directory(directory)) return Program::hugging_face;
   if (checkpoint::step_directories(directory).empty() && megatron::find_iteration(directory))
     return Program::megatron;
   return std::nullopt;
 }
 
-TheirModel read_theirs(const fs::path& directory) {
-  const auto program = program_of(directory);
-  if (!program) fail(Kind::usage, directory.string(), ": holds no model of Hugging Face's or Megatron's");
+TheirModel read_theirs(const fs::path& directory, const ToldOfTheirs& told) {
+  const auto program = told.program ? told.program : program_of(directory);
+  if (!program)
+    fail(Kind::usage, directory.string(), ": holds no model of Hugging Face's, Megatron's or DeepSpeed's");
+  if (*program == Program::deepspeed)
+    return deepspeed::model_of(directory, deepspeed::find_step(directory).value(), told.config);
   return *program == Program::megatron ? of_megatron(directory) : hugging_face(directory);
 }
 

@@ -140,9 +140,10 @@ void take_theirs(const fs::path& directory, const ResumeInto& into, Resumed& out
     fail(Kind::usage, directory.string(),
          ": {checkpoint.upcycle} begins with a checkpoint of weft: convert the model first");
   const bool begins = out.weights_only || into.config.eval.skip_train;
-  if (!begins && exchange::program_of(directory) == exchange::Program::megatron)
-    fail(Kind::usage, "{checkpoint.load} ", directory.string(),
-         ": is a checkpoint of Megatron's: weft checkpoint convert ", directory.string(),
+  const exchange::Program program = *exchange::program_of(directory);
+  if (!begins && program != exchange::Program::hugging_face)
+    fail(Kind::usage, "{checkpoint.load} ", directory.string(), ": is a checkpoint of ",
+         exchange::whose(program), ": weft checkpoint convert ", directory.string(),
          " NEW makes one that a run goes on from; add {checkpoint.finetune} to begin at step 0 "
          "with its weights");
   out.weights_only = true;
