@@ -5,16 +5,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/told.h"
-#include "tests/support/source_dir.h"
+#include "tests/cli/going_on.h"
 #include "tests/support/temporary.h"
 #include "weft/backend/open.h"
 #include "weft/base/format.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/save.h"
 #include "weft/checkpoint/step.h"
-#include "weft/cli/read_model.h"
-#include "weft/cli/verbs.h"
 #include "weft/model/gpt/gpt.h"
 #include "weft/train/resume_theirs.h"
 #include "weft/train/resume_weights.h"
@@ -30,13 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string model(const std::string& name) {
-  return std::string(WEFT_SOURCE_DIR) + "/tests/golden/exchange/" + name;
-}
-Told convert(std::vector<std::string> words) {
-  words.insert(words.begin(), "convert");
-  return told(checkpoint_verb(), std::move(words));
-}
+std::string model(const std::string& name) { return exchange_golden(name).string(); }
 std::string refused_by(const std::vector<std::string>& words) {
   const Told found = convert(words);
   EXPECT_EQ(found.status, 2);

@@ -7,13 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/told.h"
-#include "tests/support/source_dir.h"
-#include "tests/train/tiny_run.h"
+#include "tests/cli/going_on.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/safetensors.h"
-#include "weft/cli/read_model.h"
-#include "weft/cli/verbs.h"
 #include "weft/train/save_facts.h"
 
 using namespace weft;
@@ -26,14 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path golden(const std::string& name) {
-  return fs::path(WEFT_SOURCE_DIR) / "tests/golden/exchange/deepspeed" / name;
-}
-
-Told convert(std::vector<std::string> words) {
-  words.insert(words.begin(), "convert");
-  return told(checkpoint_verb(), std::move(words));
-}
+fs::path golden(const std::string& name) { return exchange_golden("deepspeed") / name; }
 
 /// Four samples a step, as the runs read them from `first` on: each word is asked for the next, and the last
 /// for none.
@@ -72,29 +61,15 @@ struct Case {
   ParallelConfig layout;
 };
 
-/// What is left of such a run, from a converted checkpoint on.
 TrainConfig rest_of(const ParallelConfig& layout, const fs::path& from) {
-  TrainConfig c = weft::testing::tiny_run();
-  c.model = find_model(from).settings.model;
+  TrainConfig c = rest_of_theirs(layout, from);
   c.model.precision = Precision::bf16;
-  c.batch.micro = 1;
-  c.batch.global = 4;
-  c.length.iterations = 7;
-  c.rate.peak = 2e-3;
   c.rate.style = RateStyle::constant;
-  c.optimizer.beta2 = 0.95;
-  c.optimizer.weight_decay = 0.1;
-  c.eval.interval = 0;
-  c.checkpoint.load = from.string();
-  c.parallel = layout;
-  c.run.ranks = layout.tp * layout.pp * layout.dp;
   return weft::testing::completed(c);
 }
 
 weft::testing::Told go_on(const TrainConfig& config, std::int64_t first_sample = 0) {
-  RunData data{.tokenizer = {}, .sets = {}, .length = run_length(config)};
-  data.sets.of[std::size_t(data::Split::train)] = {std::make_shared<TheirSamples>(first_sample)};
-  return weft::testing::train(config, {.data = &data});
+  return train_on(config, std::make_shared<TheirSamples>(first_sample));
 }
 
 std::vector<double> losses_of(const std::string& name) {

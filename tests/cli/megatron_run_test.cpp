@@ -6,13 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/told.h"
-#include "tests/support/source_dir.h"
-#include "tests/train/tiny_run.h"
+#include "tests/cli/going_on.h"
 #include "weft/checkpoint/find.h"
 #include "weft/checkpoint/safetensors.h"
-#include "weft/cli/read_model.h"
-#include "weft/cli/verbs.h"
 #include "weft/train/save_facts.h"
 
 using namespace weft;
@@ -25,14 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path golden(const std::string& name) {
-  return fs::path(WEFT_SOURCE_DIR) / "tests/golden/exchange/megatron" / name;
-}
-
-Told convert(std::vector<std::string> words) {
-  words.insert(words.begin(), "convert");
-  return told(checkpoint_verb(), std::move(words));
-}
+fs::path golden(const std::string& name) { return exchange_golden("megatron") / name; }
 
 /// Four samples a step, as the runs read them.
 class TheirSamples final : public data::Dataset {
@@ -69,32 +58,18 @@ struct Case {
   ParallelConfig layout;
 };
 
-/// What is left of such a run, from a converted checkpoint on.
 TrainConfig rest_of(const Case& given, const fs::path& from) {
-  TrainConfig c = weft::testing::tiny_run();
-  c.model = find_model(from).settings.model;
-  c.batch.micro = 1;
-  c.batch.global = 4;
-  c.length.iterations = 7;
-  c.rate.peak = 2e-3;
+  TrainConfig c = rest_of_theirs(given.layout, from);
   c.rate.floor = 2e-4;
   c.rate.style = RateStyle::cosine;
   c.rate.warmup_iterations = 2;
   c.rate.decay_iterations = 10;
-  c.optimizer.beta2 = 0.95;
-  c.optimizer.weight_decay = 0.1;
   c.run.seed = 77123;
-  c.eval.interval = 0;
-  c.checkpoint.load = from.string();
-  c.parallel = given.layout;
-  c.run.ranks = given.layout.tp * given.layout.pp * given.layout.dp;
   return weft::testing::completed(c);
 }
 
 weft::testing::Told go_on(const TrainConfig& config) {
-  RunData data{.tokenizer = {}, .sets = {}, .length = run_length(config)};
-  data.sets.of[std::size_t(data::Split::train)] = {std::make_shared<TheirSamples>()};
-  return weft::testing::train(config, {.data = &data});
+  return train_on(config, std::make_shared<TheirSamples>());
 }
 
 /// The three steps that Megatron itself went on to.
