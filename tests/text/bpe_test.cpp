@@ -123,8 +123,8 @@ TEST(BytePairs, one_enormous_word_takes_its_length_times_a_logarithm) {
   auto last = v.add('a', 'a');
   for (int k = 0; k < 10; ++k) last = v.add(last, last);
   const BytePairs pairs(v.parts);
-  // Of its own time: a busy machine gives it less of a minute. Quadratic work would be 10^12 steps; the limit is two orders above what
-  // this takes.
+  // Of its own time: a busy machine gives it less of a minute. Quadratic work would be 10^12 steps; the limit
+  // is two orders above what this takes.
   const std::clock_t start = std::clock();
   EXPECT_EQ(encode(pairs, std::string(1 << 20, 'a')), Ids(1 << 9, last));
   EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC);

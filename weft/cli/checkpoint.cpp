@@ -205,7 +205,7 @@ VerbHelp about_checkpoint() {
                        {"weft checkpoint convert Qwen3-0.6B run/checkpoints",
                         "a Hugging Face directory to a checkpoint that weft train --finetune --load takes"},
                        {"weft checkpoint convert megatron/checkpoints run/checkpoints",
-                        "Megatron-LM's newest iteration to a step that weft train --load goes on from"},
+                        "Megatron-LM's newest step, or DeepSpeed's, to one that weft train --load goes on from"},
                        {"weft checkpoint convert --dtype bf16 run/checkpoints exported",
                         "the newest step to a Hugging Face directory; read again and compared"}},
           .topics = {{"All of them", {{"--json", "", "one JSON object"}}},
