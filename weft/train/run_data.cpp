@@ -206,7 +206,7 @@ data::Datasets open_masked(const DataNeeds& config, const Samples& samples, cons
   if (tokenizer != nullptr) {
     data::MaskedVocabulary known = data::masked_vocabulary(*tokenizer, model);
     known.size = static_cast<std::int32_t>(known_words(tokenizer, config.model.vocabulary));
-    return data::open_masked_datasets(request, rules, std::move(known));
+    return data::open_masked_datasets(request, rules, known);
   }
   const std::int64_t sentinels =
       std::max<std::int64_t>(100, data::most_spans(rules.max_length(), rules.masking));
