@@ -51,6 +51,12 @@ std::optional<AddedToken> token_in(const json& value, const char* file) {
                     .normalized = flag_field(value, "normalized", !special, file)};
 }
 
+std::vector<AddedToken> in_order(std::map<std::int64_t, AddedToken> tokens) {
+  std::vector<AddedToken> out;
+  for (auto& [at, token] : tokens) out.push_back(std::move(token));
+  return out;
+}
+
 // {"7": {"content": "<tag>", …}}, in the order of the numbers.
 std::vector<AddedToken> numbered_in(const json& list) {
   std::map<std::int64_t, AddedToken> tokens;
@@ -63,9 +69,7 @@ std::vector<AddedToken> numbered_in(const json& list) {
            "', expected numbers, each with a token's content");
     tokens.insert_or_assign(at, *token);
   }
-  std::vector<AddedToken> out;
-  for (auto& [at, token] : tokens) out.push_back(std::move(token));
-  return out;
+  return in_order(std::move(tokens));
 }
 
 // {"<tag>": 7}: a token of no name is looked for in normalized text.
@@ -78,9 +82,7 @@ std::vector<AddedToken> old_numbered_in(const json& list, const NamedTokens& bes
     tokens.insert_or_assign(number.get<std::int64_t>(),
                             AddedToken{.content = content, .special = special, .normalized = !special});
   }
-  std::vector<AddedToken> out;
-  for (auto& [at, token] : tokens) out.push_back(std::move(token));
-  return out;
+  return in_order(std::move(tokens));
 }
 
 // The further ones of a file: a list, or names of a model's own with their tokens.
@@ -116,20 +118,36 @@ void read_named(const json& settings, const char* file, NamedTokens& out) {
   read_extra(settings, file, out.further);
 }
 
-// How a token that is known is looked for, where a file says it another way. Special it stays.
-void look_otherwise(AddedToken wanted, AddedToken& known) {
-  wanted.id = known.id;
-  wanted.special = wanted.special || known.special;
-  known = std::move(wanted);
-}
+// The added tokens of a pipeline: some vocabularies have thousands.
+class Added {
+ public:
+  explicit Added(PipelineParts& parts) : parts_(parts) {
+    for (std::size_t i = 0; i < parts.added.size(); ++i) places_.emplace(parts.added[i].content, i);
+  }
+  bool spells(const std::string& content) const { return places_.contains(content); }
 
-void add(AddedToken token, PipelineParts& parts) {
-  if (token.content.empty()) return;
-  if (!parts.vocabulary.id(token.content))
-    parts.vocabulary.set(token.content, parts.vocabulary.size(), config_name);
-  token.id = *parts.vocabulary.id(token.content);
-  parts.added.push_back(std::move(token));
-}
+  // Where it is known it is looked for as is said here; special it stays.
+  void take(AddedToken token) {
+    if (token.content.empty()) return;
+    const auto [at, fresh] = places_.emplace(token.content, parts_.added.size());
+    if (fresh) return add(std::move(token));
+    AddedToken& known = parts_.added[at->second];
+    token.id = known.id;
+    token.special = token.special || known.special;
+    known = std::move(token);
+  }
+
+ private:
+  void add(AddedToken token) {
+    if (!parts_.vocabulary.id(token.content))
+      parts_.vocabulary.set(token.content, parts_.vocabulary.size(), config_name);
+    token.id = *parts_.vocabulary.id(token.content);
+    parts_.added.push_back(std::move(token));
+  }
+
+  PipelineParts& parts_;
+  std::map<std::string, std::size_t> places_;
+};
 
 }  // namespace
 
@@ -152,28 +170,20 @@ NamedTokens read_named_tokens(const HuggingFaceFiles& files) {
 
 void add_named(const NamedTokens& tokens, PipelineParts& parts) {
   parts.split_special = tokens.split_special;
-  const auto known = [&](const std::string& content) {
-    return std::ranges::find(parts.added, content, &AddedToken::content);
-  };
   if (tokens.all_numbered)
     for (AddedToken& token : parts.added) token.special = token.special || spells(tokens.said, token.content);
+  Added added(parts);
   for (AddedToken token : tokens.numbered) {
     token.special = token.special || spells(tokens.said, token.content);
-    if (const auto at = known(token.content); at != parts.added.end())
-      look_otherwise(std::move(token), *at);
-    else
-      add(std::move(token), parts);
+    added.take(std::move(token));
   }
-  const std::vector<AddedToken> before = parts.added;
+  const Added before = added;
   std::vector<AddedToken> seen;
   for (const auto* list : {&tokens.said, &tokens.further}) {
     for (const AddedToken& token : *list) {
-      if (spells(before, token.content) || std::ranges::find(seen, token) != seen.end()) continue;
+      if (before.spells(token.content) || std::ranges::find(seen, token) != seen.end()) continue;
       seen.push_back(token);
-      if (const auto at = known(token.content); at != parts.added.end())
-        look_otherwise(token, *at);
-      else
-        add(token, parts);
+      added.take(token);
     }
   }
 }
