@@ -345,10 +345,11 @@ TEST(DeepSpeedConfig, is_looked_for_near_the_step) {
   const auto said = [&](const fs::path& given = {}) {
     return refused([&] { (void)read_theirs(step, {.config = given}); });
   };
-  EXPECT_EQ(said(),
-            step.string() +
-                ": has no config.json in it or above it, which says what the model is: copy that of its "
-                "Hugging Face model there, or name it to weft checkpoint convert as --config");
+  EXPECT_EQ(
+      said(),
+      step.string() +
+          ": has no config.json in it or above it, which says what the model is: copy that of its "
+          "Hugging Face model there, or let weft checkpoint convert read it elsewhere (its option config)");
   EXPECT_EQ(said(folder / "nowhere"), (folder / "nowhere").string() + ": is no config.json and holds none");
   EXPECT_EQ(said(config), "");
   EXPECT_EQ(said(config.parent_path()), "");

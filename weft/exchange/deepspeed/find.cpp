@@ -173,7 +173,7 @@ fs::path find_config(const fs::path& directory, const Step& step, const fs::path
     if (is_file(place / config_name)) return place / config_name;
   fail(Kind::data, directory.string(),
        ": has no config.json in it or above it, which says what the model is: copy that of its Hugging Face "
-       "model there, or name it to weft checkpoint convert as --config");
+       "model there, or let weft checkpoint convert read it elsewhere (its option config)");
 }
 
 }  // namespace weft::exchange::deepspeed
