@@ -102,10 +102,10 @@ TEST(Convert, a_tokenizer_of_more_tokens_changes_no_model) {
   copy_model_with_tokenizer(folder / "model");
   const std::string from = (folder / "model").string(), save = (folder / "run").string();
   const auto rows = Json::parse(std::ifstream(folder / "model/config.json"))["vocab_size"].get<int>();
-  const std::string words =
-      "train gpt --load " + from + " --save " + save +
-      " --finetune --use-checkpoint-args --mock-data --micro-batch-size 1 --train-iters 1 --lr 1e-3"
-      " --eval-iters 0 --save-interval 1 --no-memory-check";
+  const std::string words = "train gpt --load " + from + " --save " + save +
+                            " --finetune --use-checkpoint-args --seq-length 8 --mock-data --micro-batch-size "
+                            "1 --train-iters 1 --lr 1e-3"
+                            " --eval-iters 0 --save-interval 1 --no-memory-check";
   const Told run = run_and_hear(split(words, ' '));
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("the tokenizer has 272 tokens, the model that is loaded knows " +

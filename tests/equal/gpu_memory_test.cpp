@@ -73,12 +73,20 @@ std::string parted(const Case& c, bool exact, int capability) {
   return memory_difference(config, cut);
 }
 
+// Compute capability 9 has kernels of its own for numbers of sixteen bits.
 TEST(MemoryOfTheGpu, is_what_is_counted) {
   for (const Case& c : cases())
-    for (const int capability : {8, 9}) {
-      if (c.precision == Precision::f32 && capability == 9) continue;  // which has no kernels of its own then
-      EXPECT_EQ(parted(c, false, capability), "") << c.name << capability;
-    }
+    EXPECT_EQ(parted(c, false, c.precision == Precision::f32 ? 8 : 9), "") << c.name;
+}
+
+TEST(MemoryOfTheGpu, is_what_is_counted_of_sixteen_bits_on_older_ones) {
+  using enum Precision;
+  for (const Case& c : {Case{"gpt2", bf16, 64},
+                        {"llama", f16, 128},
+                        {"mixture", bf16, 0, 0.5},
+                        {"hybrid", bf16},
+                        {"t5", bf16, 64}})
+    EXPECT_EQ(parted(c, false, 8), "") << c.name;
 }
 
 // But where rows are dropped: the host learns how many, holds no more, and the most are counted.
