@@ -11,6 +11,7 @@
 #include "tests/exchange/torch_files.h"
 #include "weft/base/file.h"
 #include "weft/exchange/deepspeed/checkpoint.h"
+#include "weft/exchange/their_weights.h"
 
 namespace weft::testing {
 
@@ -36,7 +37,7 @@ inline std::string sizes(std::initializer_list<std::int32_t> all) {
 }
 inline Said changed(Said all, const Said& by) {
   for (const auto& [key, value] : by) {
-    std::erase_if(all, [&](const auto& one) { return one.first == key; });
+    std::erase_if(all, [&name = key](const auto& one) { return one.first == name; });
     if (!value.empty()) all.emplace_back(key, value);
   }
   return all;
