@@ -191,30 +191,31 @@ int run_checkpoint(Args args) {
 }
 
 VerbHelp about_checkpoint() {
-  return {.usage =
-              "weft checkpoint list|show|verify|diff|prune [options] DIR [DIR], or convert [options] FROM TO",
-          .examples = {{"weft checkpoint list run/checkpoints", "a line a step: size, tensors, digest"},
-                       {"weft checkpoint show run/checkpoints",
-                        "tensors and facts of the newest complete step, or of the step named"},
-                       {"weft checkpoint verify run/checkpoints/step_00000100",
-                        "reads every byte and compares every hash; exit status 2 where one is wrong"},
-                       {"weft checkpoint diff run/checkpoints other/checkpoints",
-                        "which tensors and facts differ, and by how much; exit status 1 where any does"},
-                       {"weft checkpoint prune run/checkpoints --keep-last 3 --keep-every 1000",
-                        "deletes all but the last three and every thousandth step"},
-                       {"weft checkpoint convert Qwen3-0.6B run/checkpoints",
-                        "a Hugging Face directory to a checkpoint that weft train --finetune --load takes"},
-                       {"weft checkpoint convert megatron/checkpoints run/checkpoints",
-                        "Megatron-LM's newest step, or DeepSpeed's, to one that weft train --load goes on from"},
-                       {"weft checkpoint convert --dtype bf16 run/checkpoints exported",
-                        "the newest step to a Hugging Face directory; read again and compared"}},
-          .topics = {{"All of them", {{"--json", "", "one JSON object"}}},
-                     {"prune",
-                      {{"--keep-last", "N", "keep the newest so many; needed"},
-                       {"--keep-every", "N", "and every step that this divides (0: none of them)"},
-                       {"--keep-steps", "N ...", "and these steps"},
-                       {"--dry-run", "", "say what would be deleted, and delete nothing"}}},
-                     convert_topic()}};
+  return {
+      .usage =
+          "weft checkpoint list|show|verify|diff|prune [options] DIR [DIR], or convert [options] FROM TO",
+      .examples = {{"weft checkpoint list run/checkpoints", "a line a step: size, tensors, digest"},
+                   {"weft checkpoint show run/checkpoints",
+                    "tensors and facts of the newest complete step, or of the step named"},
+                   {"weft checkpoint verify run/checkpoints/step_00000100",
+                    "reads every byte and compares every hash; exit status 2 where one is wrong"},
+                   {"weft checkpoint diff run/checkpoints other/checkpoints",
+                    "which tensors and facts differ, and by how much; exit status 1 where any does"},
+                   {"weft checkpoint prune run/checkpoints --keep-last 3 --keep-every 1000",
+                    "deletes all but the last three and every thousandth step"},
+                   {"weft checkpoint convert Qwen3-0.6B run/checkpoints",
+                    "a Hugging Face directory to a checkpoint that weft train --finetune --load takes"},
+                   {"weft checkpoint convert megatron/checkpoints run/checkpoints",
+                    "Megatron-LM's newest step, or DeepSpeed's, to one that weft train --load goes on from"},
+                   {"weft checkpoint convert --dtype bf16 run/checkpoints exported",
+                    "the newest step to a Hugging Face directory; read again and compared"}},
+      .topics = {{"All of them", {{"--json", "", "one JSON object"}}},
+                 {"prune",
+                  {{"--keep-last", "N", "keep the newest so many; needed"},
+                   {"--keep-every", "N", "and every step that this divides (0: none of them)"},
+                   {"--keep-steps", "N ...", "and these steps"},
+                   {"--dry-run", "", "say what would be deleted, and delete nothing"}}},
+                 convert_topic()}};
 }
 
 }  // namespace
