@@ -51,9 +51,9 @@ std::optional<AddedToken> token_in(const json& value, const char* file) {
                     .normalized = flag_field(value, "normalized", !special, file)};
 }
 
-std::vector<AddedToken> in_order(std::map<std::int64_t, AddedToken> tokens) {
+std::vector<AddedToken> in_order(const std::map<std::int64_t, AddedToken>& tokens) {
   std::vector<AddedToken> out;
-  for (auto& [at, token] : tokens) out.push_back(std::move(token));
+  for (const auto& [at, token] : tokens) out.push_back(token);
   return out;
 }
 
@@ -69,7 +69,7 @@ std::vector<AddedToken> numbered_in(const json& list) {
            "', expected numbers, each with a token's content");
     tokens.insert_or_assign(at, *token);
   }
-  return in_order(std::move(tokens));
+  return in_order(tokens);
 }
 
 // {"<tag>": 7}: a token of no name is looked for in normalized text.
@@ -82,7 +82,7 @@ std::vector<AddedToken> old_numbered_in(const json& list, const NamedTokens& bes
     tokens.insert_or_assign(number.get<std::int64_t>(),
                             AddedToken{.content = content, .special = special, .normalized = !special});
   }
-  return in_order(std::move(tokens));
+  return in_order(tokens);
 }
 
 // The further ones of a file: a list, or names of a model's own with their tokens.
