@@ -1,16 +1,14 @@
 // Any bytes in the place of one file of a DeepSpeed step that is otherwise in order: what says its tensors, a
 // rank's flat buffers of either form, or one tensor of a universal checkpoint. It is read whole, or refused
 // with Kind::data.
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "fuzz/exchange/place.h"
 #include "weft/base/error.h"
 #include "weft/exchange/deepspeed/checkpoint.h"
 #include "weft/exchange/their_weights.h"
@@ -21,31 +19,25 @@ namespace fs = std::filesystem;
 using weft::exchange::deepspeed::Checkpoint;
 using weft::exchange::deepspeed::Tensors;
 
-/// Links to a step's files but for one, which each input stands for.
-struct Place {
-  weft::exchange::deepspeed::Step step;
-  fs::path file;
-};
+using weft::exchange::Place;
 
-Place place_in(const fs::path& own, const std::string& name, const std::string& file) {
-  const fs::path from = fs::path(WEFT_DEEPSPEED) / name;
-  for (const auto& entry : fs::recursive_directory_iterator(from)) {
-    if (!entry.is_regular_file()) continue;
-    const fs::path at = fs::relative(entry.path(), from);
-    fs::create_directories((own / at).parent_path());
-    if (at != file) fs::create_symlink(entry.path(), own / at);
-  }
-  return {{own, name == "universal"}, own / file};
+/// Of a small step, with one file left for the input.
+Place place_of(const fs::path& own, const std::string& name, const std::string& file) {
+  return weft::exchange::place_in(own, fs::path(WEFT_DEEPSPEED) / name, file);
 }
 
-std::vector<Place> places() {
-  const fs::path own = fs::temp_directory_path() / ("weft_fuzz_deepspeed_" + std::to_string(::getpid()));
-  fs::remove_all(own);
-  return {place_in(own / "model", "one", "mp_rank_00_model_states.pt"),
-          place_in(own / "groups", "one", "zero_pp_rank_1_mp_rank_00_optim_states.pt"),
-          place_in(own / "parts", "three", "zero_pp_rank_0_mp_rank_00_optim_states.pt"),
-          place_in(own / "tensor", "universal", "zero/w/exp_avg.pt"),
-          place_in(own / "state", "universal", "zero/optimizer_state.pt")};
+struct Case {
+  Place place;
+  bool universal = false;
+};
+
+std::vector<Case> cases() {
+  const fs::path own = weft::exchange::own_folder("weft_fuzz_deepspeed");
+  return {{place_of(own / "model", "one", "mp_rank_00_model_states.pt")},
+          {place_of(own / "groups", "one", "zero_pp_rank_1_mp_rank_00_optim_states.pt")},
+          {place_of(own / "parts", "three", "zero_pp_rank_0_mp_rank_00_optim_states.pt")},
+          {place_of(own / "tensor", "universal", "zero/w/exp_avg.pt"), true},
+          {place_of(own / "state", "universal", "zero/optimizer_state.pt"), true}};
 }
 
 void read_all(const Tensors& tensors) {
@@ -61,15 +53,14 @@ void read_all(const Tensors& tensors) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const std::vector<Place> all = places();
+  static const std::vector<Case> all = cases();
   if (size == 0) return 0;
-  const Place& place = all[data[0] % all.size()];
-  std::ofstream(place.file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(data) + 1, static_cast<std::streamsize>(size - 1));
+  const Case& one = all[data[0] % all.size()];
+  one.place.put(data + 1, size - 1);
   try {
-    Checkpoint checkpoint(place.step);
-    for (Tensors* one : {&checkpoint.weights(), &checkpoint.first_moments(), &checkpoint.second_moments()})
-      read_all(*one);
+    Checkpoint checkpoint({one.place.directory, one.universal});
+    for (Tensors* part : {&checkpoint.weights(), &checkpoint.first_moments(), &checkpoint.second_moments()})
+      read_all(*part);
   } catch (const weft::Error& error) {
     if (error.kind() != weft::Kind::data) std::abort();
   }

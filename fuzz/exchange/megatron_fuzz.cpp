@@ -1,16 +1,14 @@
 // Any bytes in the place of one file of a Megatron checkpoint that is otherwise in order: the index of a
 // sharded one, with flat buffers or without, what its ranks have in common, a rank's file, or its flat
 // buffers. It is read whole, with what its optimizer keeps, or refused with Kind::data.
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "fuzz/exchange/place.h"
 #include "weft/base/error.h"
 #include "weft/exchange/their_model.h"
 
@@ -18,31 +16,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Links to a checkpoint's files but for one, which each input stands for.
-struct Place {
-  fs::path directory, file;
-};
+using weft::exchange::Place;
 
-Place place_in(const fs::path& own, const std::string& name, const std::string& file) {
-  const fs::path from = fs::path(WEFT_MEGATRON) / name / "iter_0000004", to = own / name;
-  for (const auto& entry : fs::recursive_directory_iterator(from)) {
-    if (!entry.is_regular_file()) continue;
-    const fs::path at = fs::relative(entry.path(), from);
-    fs::create_directories((to / at).parent_path());
-    if (at != file) fs::create_symlink(entry.path(), to / at);
-  }
-  return {to, to / file};
+/// Of a checkpoint of Megatron's, with one file left for the input.
+Place place_of(const fs::path& own, const std::string& name, const std::string& file) {
+  return weft::exchange::place_in(own / name, fs::path(WEFT_MEGATRON) / name / "iter_0000004", file);
 }
 
 std::vector<Place> places() {
-  const fs::path own = fs::temp_directory_path() / ("weft_fuzz_megatron_" + std::to_string(::getpid()));
-  fs::remove_all(own);
-  return {place_in(own / "index", "gpt2_tp2", ".metadata"),
-          place_in(own / "common", "moe_ep2", "common.pt"),
-          place_in(own / "rank", "gpt2_tp2_pp2_legacy", "mp_rank_00_000/model_optim_rng.pt"),
-          place_in(own / "rows", "moe_ep2_distopt", ".metadata"),
-          place_in(own / "joined", "llama_tp2_pp2_distopt_legacy", "mp_rank_00_000/distrib_optim.pt"),
-          place_in(own / "shared", "moe_ep2_legacy", "mp_rank_00_001/model_optim_rng.pt")};
+  const fs::path own = weft::exchange::own_folder("weft_fuzz_megatron");
+  return {place_of(own / "index", "gpt2_tp2", ".metadata"),
+          place_of(own / "common", "moe_ep2", "common.pt"),
+          place_of(own / "rank", "gpt2_tp2_pp2_legacy", "mp_rank_00_000/model_optim_rng.pt"),
+          place_of(own / "rows", "moe_ep2_distopt", ".metadata"),
+          place_of(own / "joined", "llama_tp2_pp2_distopt_legacy", "mp_rank_00_000/distrib_optim.pt"),
+          place_of(own / "shared", "moe_ep2_legacy", "mp_rank_00_001/model_optim_rng.pt")};
 }
 
 void read_all(const weft::exchange::TheirWeights& weights) {
@@ -59,8 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::vector<Place> all = places();
   if (size == 0) return 0;
   const Place& place = all[data[0] % all.size()];
-  std::ofstream(place.file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(data) + 1, static_cast<std::streamsize>(size - 1));
+  place.put(data + 1, size - 1);
   try {
     const weft::exchange::TheirModel theirs = weft::exchange::read_theirs(place.directory);
     if (theirs.model.layers > 64 || theirs.model.experts.count > 64) return 0;
