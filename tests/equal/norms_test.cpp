@@ -60,13 +60,13 @@ TEST(NormsOfEachHead, whose_groups_ranks_share_are_those_of_one_rank) {
 
 TEST(NormsOfEachHead, are_those_that_were_asked_for) {
   ModelConfig config = shape_of("plus", 2);
-  std::vector<std::vector<double>> losses{alone(config).losses};
+  std::vector<std::vector<double>> losses{told_apart(config)};
   config.qk_norm_turned = true;
-  losses.push_back(alone(config).losses);
+  losses.push_back(told_apart(config));
   config.qk_norm_each = config.qk_norm_turned = config.qk_norm = false;
-  losses.push_back(alone(config).losses);
+  losses.push_back(told_apart(config));
   config.norm_gain = false;
-  losses.push_back(alone(config).losses);
+  losses.push_back(told_apart(config));
   expect_all_differ(losses);
 }
 
@@ -77,15 +77,15 @@ TEST(NormsOfEachHead, hold_what_the_counting_device_counts) {
 
 TEST(NormPlaces, are_those_that_were_asked_for) {
   ModelConfig config = shape_of("gemma", 4);
-  std::vector<std::vector<double>> losses{alone(config).losses};
+  std::vector<std::vector<double>> losses{told_apart(config)};
   config.norm_places = NormPlaces::behind;
-  losses.push_back(alone(config).losses);
+  losses.push_back(told_apart(config));
   config.norm_places = NormPlaces::before;
-  losses.push_back(alone(config).losses);
+  losses.push_back(told_apart(config));
   config.rotary.window_base.reset();
-  losses.push_back(alone(config).losses);
+  losses.push_back(told_apart(config));
   config.residual_multiplier = 1;
-  losses.push_back(alone(config).losses);
+  losses.push_back(told_apart(config));
   expect_all_differ(losses);
 }
 
