@@ -11,6 +11,7 @@
 
 #include "tests/support/temporary.h"
 #include "weft/base/error.h"
+#include "weft/launch/elsewhere.h"
 
 using namespace weft;
 using namespace weft::launch;
@@ -47,6 +48,38 @@ double seconds_until_alone(const std::function<void(Agent&)>& act) {
   return std::chrono::duration<double>(loop.now() - began).count();
 }
 
+/// What is told of a launcher of ranks that says and does this: `sh`'s text.
+std::vector<Message> told_of(const std::string& script) {
+  Loop loop(Loop::Time::passes);
+  Console out(loop, STDOUT_FILENO), err(loop, STDERR_FILENO);
+  std::vector<Message> told;
+  const auto workers = [&](const Begin&) {
+    return std::vector<Worker>{{.words = {"/bin/sh", "-c", script},
+                                .environment = environment_of_this_process(),
+                                .folder = {},
+                                .prefix = {},
+                                .overheard = true}};
+  };
+  const auto hear = [&](const Message& m) {
+    told.push_back(m);
+    if (std::holds_alternative<Done>(m) || std::holds_alternative<Stopped>(m)) loop.stop();
+  };
+  const auto explain = [](Failure& failure, int) {
+    const Said said = read_srun(failure.last_words);
+    failure.rank = said.rank;
+    failure.end = said.end;
+  };
+  Agent agent({.workers = workers,
+               .progress = [] { return std::int64_t{-1}; },
+               .stopped_codes = {3},
+               .explain = explain,
+               .waits_for_others = true},
+              {.loop = loop, .consoles = {out, err}, .tell = hear, .finish = [](int, const std::string&) {}});
+  agent.heard(Begin{.round = 1, .master = "127.0.0.1", .peers = {}});
+  loop.run();
+  return told;
+}
+
 constexpr double busy = 2;  // seconds that a machine with much to do may take
 
 }  // namespace
@@ -77,4 +110,21 @@ TEST(Agent, whose_word_that_it_leaves_was_not_heard_stops_as_others_do) {
               agent.cut_off();  // and nobody is there
             }),
             3 + busy);
+}
+
+// srun ends the others at once and gives the signal's status, which would be a failure of a run that has
+// saved.
+TEST(Agent, has_the_code_of_the_first_rank_that_stopped_on_purpose_where_srun_ended_the_others) {
+  const auto srun = [](int code) {
+    return text("echo 'srun: error: beta: task 1: Exited with exit code ", code,
+                "' >&2; echo 'srun: error: alpha: task 0: Terminated' >&2; exit 143");
+  };
+  const std::vector<Message> stopped = told_of(srun(3)), failed = told_of(srun(4));
+  ASSERT_EQ(stopped.size(), 1U);
+  ASSERT_TRUE(std::holds_alternative<Done>(stopped[0]));
+  EXPECT_EQ(std::get<Done>(stopped[0]).status, 3);
+  ASSERT_EQ(failed.size(), 2U);
+  ASSERT_TRUE(std::holds_alternative<Failed>(failed[0]));
+  EXPECT_EQ(std::get<Failed>(failed[0]).failure.rank, 1);
+  EXPECT_EQ(std::get<Failed>(failed[0]).failure.end, (End{.code = 4, .signal = 0}));
 }

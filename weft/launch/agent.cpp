@@ -86,14 +86,27 @@ Failure Agent::failure_of(const Ended& ended) const {
   return out;
 }
 
+bool Agent::on_purpose(const End& end) const {
+  return end.signal == 0 && work_.stopped_codes.contains(end.code);
+}
+
+/// Where the first of its ranks stops on purpose, srun ends those that are not quite as quick, and has their
+/// signal's status: what counts is the first one's.
+End Agent::end_of(const Ended& ended) const {
+  if (!work_.explain || work_.stopped_codes.empty() || ended.end.good()) return ended.end;
+  Failure said{.end = ended.end, .last_words = ended.said};
+  work_.explain(said, -1);
+  return on_purpose(said.end) ? said.end : ended.end;
+}
+
 void Agent::worker_ended(const Ended& ended) {
-  if (ended.end.good()) return;
+  const End end = end_of(ended);
+  if (end.good()) return;
   if (status_ == 0 || ended.rank < status_rank_) {
-    status_ = ended.end.status();
+    status_ = end.status();
     status_rank_ = ended.rank;
   }
-  if (stopping_ || alone_) return;
-  if (ended.end.signal == 0 && work_.stopped_codes.contains(ended.end.code)) return;
+  if (stopping_ || alone_ || on_purpose(end)) return;
   Failure failure = failure_of(ended);
   if (!failed_ && group_->running()) group_->stop(SIGTERM, std::min(peers_grace, work_.grace));
   // Who ends by our signal did not fail.
@@ -183,8 +196,7 @@ void Agent::all_ended() {
 bool Agent::overhears_failure() {
   if (!work_.waits_for_others) return false;
   Failure failure = failure_of(group_->so_far());
-  const bool on_purpose = failure.end.signal == 0 && work_.stopped_codes.contains(failure.end.code);
-  if (!failure.launcher.empty() || failure.end.good() || on_purpose) return false;
+  if (!failure.launcher.empty() || failure.end.good() || on_purpose(failure.end)) return false;
   failed_ = true;
   group_->kill_after(std::min(peers_grace, work_.grace));
   ways_.tell(Failed{round_, std::move(failure)});

@@ -76,6 +76,8 @@ class Agent {
   void add_what_was_seen(Failure& failure) const;
   void look();
   bool overhears_failure();
+  bool on_purpose(const End& end) const;
+  End end_of(const Ended& ended) const;
   bool misses_machine(const std::vector<PulseReading>& ranks, double now);
   Failure failure_of(const Ended& ended) const;
   void put_in_place(Failure& failure) const;
