@@ -134,7 +134,7 @@ TEST(Convert, writes_into_no_directory_that_holds_another_model) {
   const std::string there = (folder / "there").string(), back = (folder / "back").string();
   convert({model("qwen3"), there});
   convert({there, back});
-  EXPECT_EQ(refused_by({there, there}), there + ": holds checkpoints; name another directory\n");
+  EXPECT_EQ(refused_by({there, there}), there + ": holds checkpoints already; name another directory\n");
   EXPECT_EQ(refused_by({back, back}), back + ": holds a Hugging Face model; name another directory\n");
   EXPECT_FALSE(fs::exists(folder / "there/config.json"));
   EXPECT_FALSE(fs::exists(folder / "back/step_00000000"));

@@ -23,8 +23,6 @@
 namespace weft::testing {
 namespace {
 
-constexpr std::int64_t global_batch = 8;
-
 /// A context-parallel rank's two chunks of what has the sequence first.
 Tensor chunks_of(const Tensor& x, int rank, int ranks) {
   const std::int64_t chunk = x.dim(0) / (2 * ranks);
@@ -81,7 +79,7 @@ TrainConfig settings_of(const ModelConfig& config, const Cut& cut) {
   out.model = config;
   out.model.exact = cut.exact;
   out.parallel = layout_for(config, cut);
-  out.batch = {.micro = cut.micro_batch, .global = global_batch, .per_token_loss = cut.per_token};
+  out.batch = {.micro = cut.micro_batch, .global = cut.samples, .per_token_loss = cut.per_token};
   out.optimizer = cut.optimizer;
   out.scaling = {.initial = cut.loss_scale,
                  .window = 2,
@@ -96,7 +94,7 @@ TrainConfig settings_of(const ModelConfig& config, const Cut& cut) {
 std::vector<Batch> batches_of(Device& device, const TrainConfig& settings, const Cut& cut,
                               const ProcessMesh& mesh, int step) {
   std::vector<Batch> out;
-  const std::int64_t per_rank = global_batch / cut.parallel.dp;
+  const std::int64_t per_rank = cut.samples / cut.parallel.dp;
   const std::int64_t rows = rows_of_a_pass(settings.model, settings.batch);
   for (std::int64_t first = 0; first < per_rank; first += rows) {
     const std::int64_t sample = mesh.place(Axis::dp) * per_rank + first;
@@ -161,10 +159,12 @@ class Rank {
     if (cut_.spoils_gradients) spoil_gradients();
     const int before = waits();
     const StepReport report = stepped(batches, rate, number);
-    most_waits_ = std::max(most_waits_, waits() - before);
+    last_waits_ = waits() - before;
+    most_waits_ = std::max(most_waits_, last_waits_);
     return report;
   }
   int most_waits() const { return most_waits_; }
+  int last_waits() const { return last_waits_; }
   int waits() const { return late() ? late()->waits() : cut_.waited ? int(cut_.waited()) : 0; }
   StepReport stepped(std::span<const Batch> batches, double rate, int number) {
     StepOrder order = step_order(settings_);
@@ -275,7 +275,7 @@ class Rank {
   std::unique_ptr<Communicator> words_;  // where they are late, or go through the host
   ProcessMesh mesh_;
   Replica replica_;
-  int most_waits_ = 0;
+  int most_waits_ = 0, last_waits_ = 0;
 };
 
 Curve trained(Rank& rank, const Cut& cut) {
@@ -314,7 +314,7 @@ Curve train(const ModelConfig& config, const Cut& cut) {
   Curve curve;
   std::mutex mutex;
   Copies copies;
-  int most_waits = 0;
+  int most_waits = 0, last_waits = 0;
   const auto ranks = std::size_t(ranks_of(cut));
   std::vector<std::int64_t> remembered(ranks), bytes(ranks);
   run_as_threads(int(ranks), [&](Communicator& world) {
@@ -323,6 +323,7 @@ Curve train(const ModelConfig& config, const Cut& cut) {
     const Copies held = rank.copies();
     const std::lock_guard lock(mutex);
     most_waits = std::max(most_waits, rank.most_waits());
+    last_waits = std::max(last_waits, rank.last_waits());
     if (world.rank() == 0) curve = std::move(seen);
     remembered[std::size_t(world.rank())] = rank.most_remembered();
     bytes[std::size_t(world.rank())] = rank.bytes_at_rest();
@@ -330,6 +331,7 @@ Curve train(const ModelConfig& config, const Cut& cut) {
       for (const auto& copy : values) copies[name].push_back(copy);
   });
   curve.most_waits = most_waits;
+  curve.last_waits = last_waits;
   curve.most_remembered = std::move(remembered);
   curve.bytes_at_rest = std::move(bytes);
   for (const auto& [name, values] : copies)

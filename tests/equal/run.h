@@ -33,7 +33,7 @@ enum class Fault {
   experts_learn_nothing,     // of one layer, on the last rank that holds some
 };
 
-/// A layout, and how the global batch of eight samples is cut into microbatches.
+/// A layout, and how the global batch is cut into microbatches.
 struct Cut {
   ParallelConfig parallel;
   std::int64_t micro_batch = 2;
@@ -64,6 +64,7 @@ struct Cut {
   bool spoils_gradients = false;
   /// Of one rank, how far its weights are off where it begins.
   Disturbance disturbance = {};
+  std::int64_t samples = 8;  // of the global batch
 };
 
 struct Curve {
@@ -74,7 +75,8 @@ struct Curve {
   bool copies_agree = true;             // what several ranks or stages hold, after the last step
   std::vector<std::int64_t> most_remembered;  // passes, by rank
   std::vector<std::int64_t> bytes_at_rest;    // weights, gradients and optimizer, by rank
-  int most_waits = 0;  // of a rank's host for its device, in a step; where late, or counted
+  /// Of a rank's host for its device, in a step and in the last one; where late, or counted.
+  int most_waits = 0, last_waits = 0;
   bool operator==(const Curve&) const = default;
 };
 

@@ -207,6 +207,8 @@ VerbHelp about_checkpoint() {
                     "a Hugging Face directory to a checkpoint that weft train --finetune --load takes"},
                    {"weft checkpoint convert megatron/checkpoints run/checkpoints",
                     "Megatron-LM's newest step, or DeepSpeed's, to one that weft train --load goes on from"},
+                   {"weft checkpoint convert --to megatron Qwen3-0.6B megatron",
+                    "weights that Megatron-LM loads, under any of its layouts"},
                    {"weft checkpoint convert --dtype bf16 run/checkpoints exported",
                     "the newest step to a Hugging Face directory; read again and compared"}},
       .topics = {{"All of them", {{"--json", "", "one JSON object"}}},

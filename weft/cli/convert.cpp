@@ -1,4 +1,4 @@
-// weft checkpoint convert: another program's model to a checkpoint of weft, and to Hugging Face. What was
+// weft checkpoint convert: between checkpoints of weft and other programs' models. What was
 // written is read again, and its logits compared, before it is called done.
 #include "weft/cli/convert.h"
 
@@ -12,13 +12,10 @@
 #include "weft/base/error.h"
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
-#include "weft/checkpoint/find.h"
 #include "weft/cli/convert_job.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/gpu_run.h"
-#include "weft/text/open.h"
-#include "weft/train/resume_theirs.h"
-#include "weft/train/run_data.h"
+#include "weft/exchange/megatron/write.h"
 
 namespace weft::cli {
 namespace {
@@ -76,9 +73,8 @@ Conversion asked(Args args) {
   const Form found = job.source;
   job.target = form_of(job.options.to, "--to");
   if (job.target == Form::guess) job.target = found == Form::weft ? Form::hf : Form::weft;
-  if (job.target == Form::megatron || job.target == Form::deepspeed)
-    fail(Kind::usage, "checkpoint convert: weft cannot write ", words(job.target)[std::size_t(job.target)],
-         " yet: --to hf or weft");
+  if (job.target == Form::deepspeed)
+    fail(Kind::usage, "checkpoint convert: weft cannot write deepspeed yet: --to hf, weft or megatron");
   if (job.target == found)
     fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
          "'s already");
@@ -109,9 +105,14 @@ std::vector<std::int32_t> fixed_prompt(const ModelConfig& model) {
 Rounding rounding_of(const NamedModel& made, const ConvertOptions& options) {
   const Dtype dtype = dtype_or(options.dtype, Dtype::f32);
   if (dtype == Dtype::f32) return {};
-  std::set<std::string, std::less<>> kept;  // f32 in files of Hugging Face whatever the others are
   const ModelConfig& model = made.settings.model;
-  if (made.theirs)
+  const auto program = made.theirs ? std::optional(made.theirs->program) : std::nullopt;
+  if (program == exchange::Program::megatron)
+    return [dtype](const std::string& name) {
+      return exchange::megatron::is_always_f32(name) ? Dtype::f32 : dtype;
+    };
+  std::set<std::string, std::less<>> kept;  // f32 in files of Hugging Face whatever the others are
+  if (program == exchange::Program::hugging_face)
     for (const Recipe& recipe : exchange::recipes(exchange::type_for(model), model))
       if (std::ranges::any_of(recipe.parts, &Theirs::always_f32)) kept.insert(recipe.name);
   return [dtype, kept](const std::string& name) { return kept.contains(name) ? Dtype::f32 : dtype; };
@@ -124,12 +125,15 @@ Compared compare(const NamedModel& source, const NamedModel& made, const Convert
   const auto prompt = fixed_prompt(source.settings.model);
   const auto before = logits_in_parts(source, prompt, *device, rounding_of(made, options));
   const auto after = logits_in_parts(made, prompt, *device);
-  if (before.size() != after.size())
+  // Megatron's has logits for the rows that pad a vocabulary, too.
+  const auto words = std::size_t(source.settings.model.vocabulary),
+             rows = std::size_t(made.settings.model.vocabulary), places = before.size() / words;
+  if (rows < words || after.size() != places * rows)
     fail(Kind::internal, "checkpoint convert: the model read gives ", before.size(), " logits, the one made ",
          after.size());
   Compared out;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    const double difference = std::abs(double(after[i]) - before[i]);
+    const double difference = std::abs(double(after[i / words * rows + i % words]) - before[i]);
     if (!(difference <= out.difference)) out.difference = difference;  // a NaN stays
     out.greatest = std::max(out.greatest, std::abs(double(before[i])));
   }
@@ -171,91 +175,9 @@ void report(const Conversion& job, const Result& result, const Compared& compare
          job.from.string(), ": they differ by ", part, " of the largest; do not use it");
 }
 
-// ---- to Hugging Face
-
-exchange::HubTokens tokens_of(const fs::path& directory, const NamedModel& source) {
-  TrainConfig settings;
-  settings.data.tokenizer = tokenizer_in(directory);
-  settings.model = source.settings.model;
-  const auto tokenizer = run_tokenizer(settings.data.tokenizer, settings.model.vocabulary);
-  if (!tokenizer) return {};
-  exchange::HubTokens out{
-      .begin = tokenizer->special("bos"), .end = tokenizer->special("eod"), .pad = tokenizer->special("pad")};
-  if (source.settings.model.decoder_layers > 0) {
-    out.end = tokenizer->special("eos");
-    out.start = decoder_start(*tokenizer);
-  }
-  if (source.generation.file.empty()) return out;
-  out.ends = source.generation.ends;
-  if (out.ends.size() == 1) out.end = out.ends.front();
-  out.generation = generation_json(source.generation);
-  return out;
-}
-
-// The files of the checkpoint's tokenizer: one by one, as its settings name them.
-std::vector<std::string> copy_own_tokenizer(const NamedModel& source, const fs::path& to) {
-  const TokenizerConfig& own = source.settings.data.tokenizer;
-  std::vector<std::string> names;
-  for (const std::string& file : {own.model, own.vocab_file, own.merge_file}) {
-    std::error_code error;
-    if (file.empty()) continue;
-    if (!fs::exists(file, error)) {
-      std::cerr << file
-                << ": the checkpoint's tokenizer is not there any more; copy its files, or name them "
-                   "with --tokenizer\n";
-      continue;
-    }
-    // What lies beside a tokenizer.json belongs to it.
-    const bool json = fs::path(file).filename() == "tokenizer.json";
-    for (std::string& name :
-         exchange::copy_tokenizer(json ? fs::path(file).parent_path() : fs::path(file), to))
-      names.push_back(std::move(name));
-  }
-  return names;
-}
-
-Dtype stored_in(const checkpoint::OpenStep& step, const Recipe& recipe) {
-  const auto found = step.index().tensors.find(recipe.name);
-  return found == step.index().tensors.end() ? Dtype::f32 : found->second.dtype;
-}
-
-/// Whole tensors of ours, wherever they come from.
-struct Reading {
-  Dtype stored = Dtype::f32;
-  std::function<std::vector<float>(const Recipe&)> read;
-};
-Reading reading_of(const NamedModel& source, const Recipe& first) {
-  if (!source.theirs) {
-    const auto weights = std::make_shared<exchange::StepWeights>(source.path);
-    return {stored_in(weights->step(), first),
-            [weights](const Recipe& recipe) { return weights->read(recipe); }};
-  }
-  const std::shared_ptr<const exchange::TheirWeights> weights = source.theirs->open();
-  return {weights->dtype(weights->at(first.name)), [weights](const Recipe& recipe) {
-            std::vector<float> out(std::size_t(recipe.shape.elements()));
-            weights->read(weights->at(recipe.name), 0, out);
-            return out;
-          }};
-}
-
-Result to_hub(const Conversion& job, const NamedModel& source) {
-  const ModelConfig& model = source.settings.model;
-  const Reading reading = reading_of(source, exchange::recipes(exchange::type_for(model), model).front());
-  Result out;
-  out.made = job.to;
-  out.stored = reading.stored;
-  out.dtype = dtype_or(job.options.dtype, out.stored);
-  if (!checkpoint::step_directories(job.to).empty())
-    fail(Kind::usage, job.to.string(), ": holds checkpoints; name another directory");
-  exchange::must_be_free(job.to);
-  out.tokenizer = job.options.tokenizer.empty() ? copy_own_tokenizer(source, job.to)
-                                                : exchange::copy_tokenizer(job.options.tokenizer, job.to);
-  const exchange::HubExport how{
-      .dtype = out.dtype,
-      .shard_bytes = job.options.shard_bytes,
-      .tokens = out.tokenizer.empty() ? exchange::HubTokens{} : tokens_of(job.to, source)};
-  out.written = exchange::write_hub(job.to, model, reading.read, how);
-  return out;
+Result written(const Conversion& job, const NamedModel& source) {
+  if (job.target == Form::weft) return to_weft(job, source);
+  return job.target == Form::hf ? to_hub(job, source) : to_megatron(job, source);
 }
 
 }  // namespace
@@ -266,7 +188,7 @@ int convert_checkpoint(Args args) {
   if (job.source == Form::hf) told.program = exchange::Program::hugging_face;
   const NamedModel source = find_model(job.from, told);
   for (const std::string& notice : source.notices) std::cerr << spelled(notice) << '\n';
-  const Result result = job.target == Form::weft ? to_weft(job, source) : to_hub(job, source);
+  const Result result = written(job, source);
   report(job, result, compare(source, find_model(job.to), job.options));
   return static_cast<int>(Exit::done);
 }

@@ -34,7 +34,7 @@ struct ConvertOptions {
 template <class Visitor>
 void describe(Visitor& v, ConvertOptions& o) {
   v("from", o.from, "weft, hf, megatron or deepspeed; guess: what the directory is");
-  v("to", o.to, "weft or hf; guess: weft, and of weft hf");
+  v("to", o.to, "weft, hf or megatron; guess: weft, and of weft hf");
   v("dtype", o.dtype, "type of the numbers written; same: as they are stored");
   v("weights_only", o.weights_only,
     "weft: leave the optimizer's states and the place in the data behind, where a run could go on with them");
@@ -42,7 +42,7 @@ void describe(Visitor& v, ConvertOptions& o) {
     "directory or file of the tokenizer to put beside the weights, instead of the model's");
   v("config", o.config,
     "of DeepSpeed's: config.json of the model, or its directory, where none lies in FROM or above it");
-  v("shard_bytes", o.shard_bytes, "hf: files are not larger than this");
+  v("shard_bytes", o.shard_bytes, "hf, megatron: files are not larger than this");
   v("device", o.device, "what computes the logits that are compared");
   v("threads", o.threads, "of the device (0: the processors it may use)", legal::from_to(0, 1024));
   v("json", o.json, "one JSON object");
@@ -66,7 +66,13 @@ struct Result {
 /// What a text of the model goes by beside the tokenizer; empty where nothing does.
 std::string generation_json(const Generation& generation);
 
+/// Fails with Kind::usage where the directory to be made holds a checkpoint or a model.
+void must_hold_no_model(const std::filesystem::path& to);
+
 /// Another program's model as a step of weft: of a run that may go on with what it goes on with.
 Result to_weft(const Conversion& job, const NamedModel& source);
+Result to_hub(const Conversion& job, const NamedModel& source);
+/// A release, which Megatron-LM reads under any layout.
+Result to_megatron(const Conversion& job, const NamedModel& source);
 
 }  // namespace weft::cli

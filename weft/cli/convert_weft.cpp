@@ -104,6 +104,16 @@ std::string generation_json(const Generation& generation) {
   return nlohmann::ordered_json{{"eos_token_id", generation.ends}}.dump(2) + "\n";
 }
 
+void must_hold_no_model(const fs::path& to) {
+  if (!checkpoint::step_directories(to).empty())
+    fail(Kind::usage, to.string(), ": holds checkpoints already; name another directory");
+  if (const auto program = exchange::program_of(to))
+    fail(Kind::usage, to.string(), ": holds a ",
+         *program == exchange::Program::hugging_face ? "Hugging Face model"
+                                                     : text("checkpoint of ", exchange::whose(*program)),
+         "; name another directory");
+}
+
 Result to_weft(const Conversion& job, const NamedModel& source) {
   const exchange::TheirModel& theirs = *source.theirs;
   const bool goes_on = theirs.run && !job.options.weights_only && is_settled(*theirs.run);
@@ -113,13 +123,7 @@ Result to_weft(const Conversion& job, const NamedModel& source) {
     fail(Kind::usage,
          "checkpoint convert: --dtype: a run goes on with weights in f32; add --weights-only for ",
          words(job.options.dtype)[std::size_t(job.options.dtype)]);
-  if (!checkpoint::step_directories(job.to).empty())
-    fail(Kind::usage, job.to.string(), ": holds checkpoints already; name another directory");
-  if (const auto program = exchange::program_of(job.to))
-    fail(Kind::usage, job.to.string(), ": holds a ",
-         *program == exchange::Program::hugging_face ? "Hugging Face model"
-                                                     : text("checkpoint of ", exchange::whose(*program)),
-         "; name another directory");
+  must_hold_no_model(job.to);
   Result out;
   out.made = checkpoint::step_directory(job.to, goes_on ? theirs.run->step : 0);
   RunFacts facts = goes_on ? facts_of(*theirs.run) : RunFacts();

@@ -53,8 +53,14 @@ std::string_view type_for(const ModelConfig& model);
 std::string hub_config_json(const ModelConfig& model, Dtype dtype, const HubTokens& tokens);
 std::string generation_config_json(const HubTokens& tokens);
 
-/// Fails with Kind::usage where a run's model would compute something else from the same weights: the first
-/// setting that differs is named. Dropout, precision, the beginnings of weights and a shorter sequence may.
+/// The first setting by which two models of one family would compute something else from the same weights.
+/// Dropout, precision, the beginnings of weights and the length of a sequence may differ.
+struct Disagreement {
+  std::string path, run, theirs;
+};
+std::optional<Disagreement> disagreement(const ModelConfig& run, const ModelConfig& theirs);
+
+/// Fails with Kind::usage where there is one, or they are of two families: the setting is named.
 /// `who` begins the sentence: what says of their model what it is.
 void must_agree(const ModelConfig& run, const ModelConfig& theirs, const std::string& who);
 

@@ -53,11 +53,9 @@ std::string generation_config_json(const HubTokens& tokens) {
   return out.dump(2) + "\n";
 }
 
-void must_agree(const ModelConfig& run, const ModelConfig& theirs, const std::string& who) {
+std::optional<Disagreement> disagreement(const ModelConfig& run, const ModelConfig& theirs) {
   // What a run may say of a model that config.json does not.
   constexpr std::string_view of_the_run[] = {"sequence", "window_full_every"};
-  if (run.kind != theirs.kind)
-    fail(Kind::usage, who, " is of a model of the family ", theirs.kind, ", and ", run.kind, " is asked for");
   const HubSpelling spelling = kind_of(run).hub;
   ModelConfig asked = spelling.plainly(run);
   ModelConfig found = spelling.plainly(theirs);
@@ -69,10 +67,18 @@ void must_agree(const ModelConfig& run, const ModelConfig& theirs, const std::st
     const std::string& path = a.path();
     const bool may =
         a.on_resume() != OnResume::model || std::ranges::find(of_the_run, path) != std::end(of_the_run);
-    if (may || a.write() == b.write()) continue;
-    fail(Kind::usage, who, " says ", path, " ", join(b.write(), " "), ", and ", join(a.write(), " "),
-         " is asked for; {checkpoint.use_args} takes the model from there");
+    if (!may && a.write() != b.write())
+      return Disagreement{.path = path, .run = join(a.write(), " "), .theirs = join(b.write(), " ")};
   }
+  return std::nullopt;
+}
+
+void must_agree(const ModelConfig& run, const ModelConfig& theirs, const std::string& who) {
+  if (run.kind != theirs.kind)
+    fail(Kind::usage, who, " is of a model of the family ", theirs.kind, ", and ", run.kind, " is asked for");
+  if (const auto apart = disagreement(run, theirs))
+    fail(Kind::usage, who, " says ", apart->path, " ", apart->theirs, ", and ", apart->run,
+         " is asked for; {checkpoint.use_args} takes the model from there");
 }
 
 }  // namespace weft::exchange
