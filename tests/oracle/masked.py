@@ -66,7 +66,7 @@ class Case:
         self.flags = ["bert" if self.bert else "t5", "--data-path", *data, "--split", self.split, "--seed", str(self.seed), "--train-iters", str(self.steps),
                       "--micro-batch-size", "1", "--global-batch-size", str(self.batch), "--eval-iters", "2", "--eval-interval", "50", "--lr", "1e-3",
                       "--num-layers", "1", "--hidden-size", "8", "--num-attention-heads", "1", "--max-position-embeddings", "256",
-                      "--tokenizer-type", "BertWordPieceCase", "--vocab-file", str(folder / f"{number}_words"), "--data-cache-path", str(self.caches[0]),
+                      "--tokenizer-type", "BertWordPieceLowerCase" if self.bert else "BertWordPieceCase", "--vocab-file", str(folder / f"{number}_words"), "--data-cache-path", str(self.caches[0]),
                       "--mask-prob", str(self.probability), "--short-seq-prob", str(self.short), "--data-cache-tokenizer", str(folder / f"{number}_identity.json")]
         if self.bert:
             self.flags += ["--seq-length", str(self.sequence)] + ([] if self.head else ["--bert-no-binary-head"])
