@@ -306,7 +306,7 @@ TEST(Ledger, has_the_samples_that_were_asked_for_when_the_batch_changes) {
   const TemporaryDirectory folder;
   TrainConfig run = saving(tiny_run(), folder.path());
   run.length = {.samples = 45};
-  run.rate.warmup_iterations = 0;
+  run.rate.warmup_iterations = run.eval.interval = 0;
   TrainConfig first = run, second = run;
   first.batch.global = 4;
   first.exit.interval = 3;
