@@ -78,6 +78,8 @@ oracle: build ## compare with the originals themselves (installed by pip into bu
 	build/oracle/bin/python tests/oracle/text.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/chat.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/data.py build/release/weft
+	build/oracle/bin/python tests/oracle/data_odd.py build/release/weft
+	build/oracle/bin/python tests/oracle/masked.py build/release/weft
 	build/oracle/bin/python tests/oracle/difficulty.py build/release/weft
 	$(if $(MEGATRON),build/oracle/bin/pip install --quiet datasets && build/oracle/bin/python tests/oracle/sft.py build/release/weft --megatron $(MEGATRON))
 	build/oracle/bin/python tests/oracle/exchange.py --weft build/release/weft

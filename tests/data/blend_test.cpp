@@ -46,7 +46,20 @@ TEST(Blend, refuses_arguments_that_are_half_weights) {
                   parse_blend(Words{"0", "a", "1", "b"}, "{data.paths}");
                 },
                 Kind::usage),
-            "{data.paths}: weight 0 of a, expected one above 0");
+            "{data.paths}: weight 0 of a, expected one above 0 and up to 1e+100");
+  EXPECT_EQ(refusal(
+                [] {
+                  parse_blend(Words{"1e400", "a", "1", "b"}, "{data.paths}");
+                },
+                Kind::usage),
+            "{data.paths}: weight inf of a, expected one above 0 and up to 1e+100");
+  EXPECT_EQ(refusal(
+                [] {
+                  parse_blend(Words{"0x10", "a", "1", "b"}, "{data.paths}");
+                },
+                Kind::usage),
+            "{data.paths}: 1 is a weight, but 0x10 stands where one is expected; give a weight before every "
+            "prefix, or none");
   EXPECT_EQ(refusal([] { parse_blend(Words{}, "{data.paths}"); }, Kind::usage),
             "{data.paths}: no data sets given");
 }

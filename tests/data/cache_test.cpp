@@ -2,6 +2,7 @@
 
 #include "tests/data/golden.h"
 #include "tests/data/refusal.h"
+#include "weft/data/cache_file.h"
 #include "weft/data/description.h"
 #include "weft/data/index_cache.h"
 #include "weft/data/md5.h"
@@ -81,6 +82,18 @@ TEST(IndexCache, writes_the_files_that_megatron_writes_under_the_same_names) {
 
 TEST(IndexCache, lies_below_the_prefix_unless_told_otherwise) {
   EXPECT_EQ(default_cache_folder("/d/x", "GPTDataset"), "/d/x/cache/GPTDataset_indices");
+}
+
+TEST(IndexCache, says_how_to_name_a_folder_that_takes_files) {
+  const TestFolder folder;
+  write_text(folder / "file", "");
+  const std::string advice =
+      "; indices of samples are kept there: name a folder that may be written to with {data.cache}";
+  EXPECT_EQ(refusal([&] { make_cache_folder(folder / "file/cache"); }),
+            "cannot make " + (folder / "file") + ": File exists" + advice);
+  const std::string said = refusal([&] { write_cache_file(folder / "none/x.npy", "1"); });
+  EXPECT_TRUE(said.starts_with("cannot create " + (folder / "none/x.npy.partial-"))) << said;
+  EXPECT_TRUE(said.ends_with(": No such file or directory" + advice)) << said;
 }
 
 TEST(IndexCache, refuses_damaged_files_with_the_reason) {

@@ -168,15 +168,18 @@ TEST(GptDataset, refuses_a_cached_index_of_other_data) {
     index.documents.writable()[0] = document;
     index.samples.writable()[2] = last;
     index.samples.writable()[3] = end;
-    const GptDataset set(source, indexed_composition(source, std::move(index), {}), {.sequence_length = 1});
+    const GptDataset set(source, indexed_composition(source, std::move(index), {.sequence_length = 1}),
+                         {.sequence_length = 1});
     return refusal([&] { static_cast<void>(set.get(0)); }).substr((folder / "x").size());
   };
-  EXPECT_EQ(said(0, 1, 1),
-            ": the cached index does not fit the data at sample 0; remove the cache and start again");
-  EXPECT_EQ(said(0, 0, 7),
-            ": the cached index does not fit the data at document 0; remove the cache and start again");
-  EXPECT_EQ(said(0, 0, 2), ": sample 0 is longer than 2 tokens; remove the cached index");
-  EXPECT_EQ(said(9, 0, 1), ".idx: sequence 9 asked for, there are 2");
+  const auto wrong = [](const std::string& place) {
+    return ": the cached index does not fit the data at " + place +
+           "; was the data made anew? Remove the cache and start again";
+  };
+  EXPECT_EQ(said(0, 1, 1), wrong("sample 0"));
+  EXPECT_EQ(said(0, 0, 7), wrong("document 0"));
+  EXPECT_EQ(said(0, 0, 2), wrong("sample 0"));
+  EXPECT_EQ(said(9, 0, 1), wrong("document 9"));
 }
 
 TEST(Padding, needs_an_id_of_its_own) {

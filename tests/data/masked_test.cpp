@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <functional>
+#include <regex>
 
 #include "tests/data/masked.h"
 #include "tests/data/refusal.h"
@@ -131,6 +132,45 @@ TEST(MaskedData, is_found_again_in_its_cache) {
   EXPECT_FALSE(built[Split::test]);
   EXPECT_EQ(built[Split::train]->get(3)[Field::tokens], again[Split::train]->get(3)[Field::tokens]);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "cache"), {}), 4);
+}
+
+TEST(MaskedData, refuses_a_mapping_that_lies_under_the_name_of_data_made_anew) {
+  const Json all = golden("bert_t5");
+  const TestFolder folder;
+  write_documents(folder / "x", all["documents"]);
+  const DataRequest request = request_for(folder, "1,0,0", {20, 0, 0});
+  const MaskedRules rules = rules_of(all["bert"][0]["config"], MaskedModel::bert);
+  open_masked_datasets(request, rules, golden_vocabulary(all));
+  const auto said = [&](const Json& documents) {
+    write_documents(folder / "x", documents);
+    const auto open = [&] { open_masked_datasets(request, rules, golden_vocabulary(all)); };
+    return std::regex_replace(refusal(open).substr((folder / "x").size()),
+                              std::regex(folder / "cache/[0-9a-f]{32}-BERTMaskedWordPieceDataset-\\*"),
+                              "FILES");
+  };
+  Json documents = all["documents"];
+  std::rotate(documents.begin(), documents.begin() + 1, documents.end());
+  const std::string wrong =
+      " train: the index FILES does not fit the data at sample [0-9]+; was the data made anew[?] Remove "
+      "those "
+      "files and start again";
+  EXPECT_THAT(said(documents), ::testing::MatchesRegex(wrong));
+  EXPECT_THAT(said(Json({{{1, 2, 3}, {4, 5}}})), ::testing::MatchesRegex(wrong));
+}
+
+TEST(MaskedData, refuses_too_short_a_mapping) {
+  const std::vector<std::int64_t> bounds = {0, 2};
+  const std::vector<std::int32_t> lengths = {3, 3};
+  const std::vector<std::uint32_t> rows = {0, 2, 8};
+  const auto check = [&](std::int64_t samples) {
+    check_mapping(rows, Packed<std::int64_t>(std::as_bytes(std::span(bounds))),
+                  Packed<std::int32_t>(std::as_bytes(std::span(lengths))),
+                  {.max_length = 8, .num_samples = samples, .min_sentences = 2}, "x");
+  };
+  check(1);
+  EXPECT_EQ(
+      refusal([&] { check(2); }),
+      "x holds 1 samples, expected at least 2; was the data made anew? Remove those files and start again");
 }
 
 TEST(MaskedData, says_why_no_document_gives_a_sample) {

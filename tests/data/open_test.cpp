@@ -1,6 +1,9 @@
 #include "weft/data/open.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <regex>
 
 #include "tests/data/golden.h"
 #include "tests/data/refusal.h"
@@ -126,6 +129,33 @@ TEST(OpenData, opens_mock_data_without_files) {
   const auto tokens = sets[Split::train]->get(0)[Field::tokens];
   EXPECT_EQ(tokens.size(), 1024U);
   EXPECT_FALSE(sets[Split::test]);
+}
+
+TEST(OpenData, refuses_an_index_that_lies_under_the_name_of_data_made_anew) {
+  const TestFolder folder;
+  const DataRequest request = request_for(folder, 1);
+  const auto said = [&](const std::vector<std::int32_t>& lengths) {
+    write_golden_sets(folder);
+    std::filesystem::remove_all(folder / "cache");
+    open_gpt_datasets(request, rows());
+    TokenWriter writer(folder / "e1", {.type = TokenType::u16});
+    for (const std::int32_t n : lengths)
+      writer.add_document(std::vector<std::int32_t>(std::size_t(n)), {{n}});
+    writer.finish();
+    const std::string sentence = refusal([&] { open_gpt_datasets(request, rows()); });
+    return std::regex_replace(sentence.substr((folder / "e1").size()),
+                              std::regex(folder / "cache/[0-9a-f]{32}-GPTDataset-train-\\*"), "FILES");
+  };
+  const std::string advice = "; was the data made anew? Remove those files and start again";
+  std::vector<std::int32_t> lengths(41, 13);
+  EXPECT_EQ(
+      said(lengths),
+      " train: the index FILES holds 64 documents, expected a multiple of the 33 that there are" + advice);
+  lengths.pop_back();
+  EXPECT_THAT(
+      said(lengths),
+      ::testing::MatchesRegex(": the cached index does not fit the data at (document|sample) [0-9]+; was the "
+                              "data made anew[?] Remove the cache and start again; its files are FILES"));
 }
 
 TEST(OpenData, says_what_is_missing) {

@@ -7,6 +7,7 @@
 
 #include "tests/data/golden.h"
 #include "tests/data/refusal.h"
+#include "weft/data/fitting.h"
 #include "weft/data/token_file.h"
 #include "weft/data/token_writer.h"
 
@@ -134,6 +135,36 @@ TEST(TokenRefusal, knows_that_not_every_stored_number_is_an_id) {
   std::vector<std::int32_t> token(1);
   EXPECT_EQ(refusal([&] { TokenFile(folder / "x").read(0, 0, token); }),
             (folder / "x.bin") + ": sequence 0 holds values of type i64 that no 32-bit token id can be");
+}
+
+TEST(TokenRefusal, takes_no_fraction_for_an_id) {
+  const TestFolder folder;
+  TokenWriter writer(folder / "x", {.type = TokenType::f32});
+  writer.add_document(std::vector<std::int32_t>{7}, std::vector<std::int32_t>{1});
+  writer.finish();
+  std::vector<std::int32_t> token(1);
+  TokenFile(folder / "x").read(0, 0, token);
+  EXPECT_EQ(token[0], 7);
+  write_text(folder / "x.bin", std::string("\0\0\xf0\x40", 4));  // 7.5
+  EXPECT_EQ(refusal([&] { TokenFile(folder / "x").read(0, 0, token); }),
+            (folder / "x.bin") + ": sequence 0 holds values of type f32 that no 32-bit token id can be");
+}
+
+TEST(TokenRefusal, lets_a_vocabulary_be_larger_than_bytes) {
+  const TestFolder folder;
+  for (const TokenType type : {TokenType::u8, TokenType::i16, TokenType::u16}) {
+    TokenWriter writer(folder / "x", {.type = type});
+    writer.add_document(std::vector<std::int32_t>{7}, std::vector<std::int32_t>{1});
+    writer.finish();
+    const TokenFile file(folder / "x");
+    check_vocabulary(file, 65536);
+    if (type == TokenType::u16) {
+      EXPECT_EQ(refusal([&] { check_vocabulary(file, 65537); }),
+                (folder / "x") +
+                    ": tokens of type u16 hold ids up to 65535, the vocabulary has 65537; the data "
+                    "was made with another tokenizer");
+    }
+  }
 }
 
 TEST(TokenRefusal, does_not_write_a_token_that_its_type_cannot_hold) {

@@ -302,6 +302,20 @@ TEST(Ledger, has_every_sample_once_when_ranks_and_microbatches_change) {
   EXPECT_EQ(train(second, {.ledger = true}).samples, counted(3 * 8, 6 * 8));
 }
 
+TEST(Ledger, has_the_samples_that_were_asked_for_when_the_batch_changes) {
+  const TemporaryDirectory folder;
+  TrainConfig run = saving(tiny_run(), folder.path());
+  run.length = {.samples = 45};
+  run.rate.warmup_iterations = run.eval.interval = 0;
+  TrainConfig first = run, second = run;
+  first.batch.global = 4;
+  first.exit.interval = 3;
+  train(completed(first));
+  second.batch.global = 16;  // of which 45 are two
+  second.checkpoint.load = second.checkpoint.save;
+  EXPECT_EQ(train(completed(second), {.ledger = true}).samples, counted(3 * 4, 44));
+}
+
 // Scales that another run does not have begin at 1, and that is said.
 TEST(Resume, goes_on_in_eight_bits_from_a_run_without) {
   TrainConfig first = saving(tiny_run(), "later"), second = first;

@@ -11,6 +11,7 @@
 #include "tests/support/chat_tokenizer.h"
 #include "tests/support/source_dir.h"
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/data/token_writer.h"
 #include "weft/train/settings.h"
 #include "weft/train/validate.h"
@@ -162,6 +163,55 @@ TEST(RunData, tokenizer_settings_reach_the_tokenizer) {
   c.data.tokenizer.pattern = "v1";
   EXPECT_THAT(unread_tokenizer_settings(c.data.tokenizer, c.model.vocabulary),
               ElementsAre("no effect here: {tiktoken_pattern} (NullTokenizer does not read it)"));
+}
+
+// Llama's tokenizers pad with the token of unknown words, GPT-NeoX' with that which ends texts.
+TEST(RunData, padding_may_be_any_token_but_one_that_ends_texts) {
+  const auto learned = [](const char* pad) {
+    const support::ChatTokenizer words(
+        "", std::string(R"("eos_token": "<|im_end|>", "unk_token": "<unk>", "pad_token": ")") + pad + "\"");
+    TrainConfig c = config_for({documents("padded", 20, 99)});  // of tokens from 1 to 99
+    c.model.vocabulary = 0;
+    c.data.tokenizer.type = "HuggingFaceTokenizer";
+    c.data.tokenizer.model = words.folder();
+    c.model.sequence = 400;
+    const data::Sample sample = opened(c).sets[Split::train]->get(0);
+    return std::ranges::count(sample[Field::loss_mask], 1);
+  };
+  const auto unk = learned("<unk>"), end = learned("<|im_end|>");
+  EXPECT_EQ(end, 400);
+  EXPECT_LT(unk, 400);
+}
+
+// 61 samples are 15 steps of 4; by batches of 8, from the 28th sample on, 60 are read, not the 56 of 7 steps.
+TEST(RunData, has_as_many_samples_as_a_run_is_to_read_whatever_the_batch) {
+  TrainConfig c = config_for({documents("asked", 20, 50)});
+  c.length = {.samples = 61};
+  c.batch.global = 8;
+  const auto described = [&] {
+    const auto folder = std::filesystem::path(c.data.paths[0]) / "cache/GPTDataset_indices";
+    std::string all;
+    for (const auto& file : std::filesystem::directory_iterator(folder))
+      if (file.path().string().ends_with("train-description.txt")) all += read_file(file.path());
+    return all;
+  };
+  EXPECT_GE(opened(c).sets[Split::train]->size(), 61);
+  EXPECT_THAT(described(), ::testing::HasSubstr("\"num_samples\": 61,"));
+}
+
+// `weft data` asks nobody how large the model's vocabulary is.
+TEST(RunData, knows_as_many_words_as_the_tokenizer_where_no_model_says) {
+  TrainConfig c = config_for({});
+  c.model.vocabulary = 0;
+  c.data.mock = true;
+  c.data.tokenizer.type = "ByteLevelTokenizer";
+  EXPECT_EQ(opened(c).sets[Split::train]->get(0)[Field::tokens].size(), 8U);
+  c.data.mock = false;
+  c.data.paths = {documents("high", 20, 1000)};
+  c.model.sequence = 600;
+  EXPECT_THAT(
+      [&] { (void)opened(c).sets[Split::train]->get(0); },
+      ThrowsMessage<Error>(::testing::ContainsRegex("the vocabulary has 512 tokens; was the data made")));
 }
 
 TEST(RunData, refuses_a_part_without_documents_and_a_vocabulary_beyond_the_files_type) {

@@ -136,7 +136,7 @@ std::optional<BlendIndex> find_blend(const std::filesystem::path& folder, const 
 
 void store_blend(const std::filesystem::path& folder, const BlendIdentity& identity,
                  const BlendIndex& index) {
-  make_directories(folder);
+  make_cache_folder(folder);
   write_npy(blend_path(folder, identity, "dataset_index.npy"), index.datasets.values());
   write_npy(blend_path(folder, identity, "dataset_sample_index.npy"), index.samples.values());
   write_cache_file(blend_path(folder, identity, "description.txt"), std::string_view(describe(identity)));

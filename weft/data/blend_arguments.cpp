@@ -16,7 +16,8 @@ std::optional<double> as_weight(const std::string& word) {
   const std::string trimmed(trim(word));
   char* end = nullptr;
   const double value = std::strtod(trimmed.c_str(), &end);
-  if (trimmed.empty() || *end != '\0') return std::nullopt;
+  const bool hexadecimal = trimmed.find_first_of("xX") != std::string::npos;  // no number to Python
+  if (trimmed.empty() || *end != '\0' || hexadecimal) return std::nullopt;
   return value;
 }
 
@@ -32,10 +33,11 @@ std::vector<std::string> words_of(std::string_view content) {
 }
 
 void check_weights(const BlendArguments& blend, const std::string& flag) {
+  constexpr double most = 1e100;  // far from where their sum is infinite
   for (std::size_t i = 0; i < blend.weights.size(); ++i) {
-    if (blend.weights[i] > 0) continue;
+    if (blend.weights[i] > 0 && blend.weights[i] <= most) continue;
     fail(Kind::usage, flag, ": weight ", blend.weights[i], " of ", blend.prefixes[i],
-         ", expected one above 0");
+         ", expected one above 0 and up to ", most);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <string>
 
+#include "weft/base/error.h"
+
 namespace weft::data {
 namespace {
 
@@ -18,11 +20,25 @@ std::filesystem::path partial_name(const std::filesystem::path& path) {
   return path.string() + ".partial-" + digits;
 }
 
+template <class Make>
+auto made(const Make& make) {
+  try {
+    return make();
+  } catch (const Error& e) {
+    fail(e.kind(), e.what(),
+         "; indices of samples are kept there: name a folder that may be written to with {data.cache}");
+  }
+}
+
 }  // namespace
+
+void make_cache_folder(const std::filesystem::path& folder) {
+  made([&] { make_directories(folder); });
+}
 
 void write_cache_file(const std::filesystem::path& path, const std::function<void(File&)>& writer) {
   const auto partial = partial_name(path);
-  File file(partial, Open::fresh);
+  File file = made([&] { return File(partial, Open::fresh); });
   try {
     writer(file);
     file.close();

@@ -14,5 +14,7 @@ namespace weft::data {
 /// again. A sync here would wait for all that the machine writes.
 void write_cache_file(const std::filesystem::path& path, const std::function<void(File&)>& writer);
 void write_cache_file(const std::filesystem::path& path, std::string_view content);
+/// The folder for such files. Where it or a file cannot be made, the message says how to name another.
+void make_cache_folder(const std::filesystem::path& folder);
 
 }  // namespace weft::data

@@ -12,7 +12,11 @@ namespace {
 class IndexedComposition : public Composition {
  public:
   IndexedComposition(std::shared_ptr<const Source> source, GptIndex index, const Order& order)
-      : source_(std::move(source)), index_(std::move(index)), extra_(order.extra_token ? 1 : 0) {}
+      : source_(std::move(source)),
+        index_(std::move(index)),
+        sequences_(source_->num_sequences()),
+        length_(order.sequence_length),
+        extra_(order.extra_token ? 1 : 0) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(index_.shuffle.size()); }
 
@@ -24,25 +28,30 @@ class IndexedComposition : public Composition {
     const std::int64_t last = index_.samples[2 * row + 2], end = index_.samples[2 * row + 3] + extra_;
     if (first < 0 || last < first || last >= static_cast<std::int64_t>(index_.documents.size()))
       damaged("sample", i);
+    std::int64_t missing = length_ + extra_;
     for (std::int64_t d = first; d <= last; ++d) {
       const std::int64_t sequence = index_.documents[static_cast<std::size_t>(d)];
+      if (sequence < 0 || sequence >= sequences_) damaged("document", sequence);
       const std::int64_t length = source_->length(sequence);
       const std::int64_t from = d == first ? begin : 0;
       const std::int64_t to = d == last ? end : length;
       if (from < 0 || to < from || to > length) damaged("document", sequence);
       into.push_back({sequence, from, to - from});
+      missing -= to - from;
     }
+    const bool is_last = 2 * row + 4 == index_.samples.size();
+    if (missing < 0 || (missing > 0 && !is_last)) damaged("sample", i);
   }
 
  private:
   [[noreturn]] void damaged(const char* what, std::int64_t number) const {
     fail(Kind::data, source_->name(), ": the cached index does not fit the data at ", what, " ", number,
-         "; remove the cache and start again");
+         "; was the data made anew? Remove the cache and start again");
   }
 
   std::shared_ptr<const Source> source_;
   GptIndex index_;
-  std::int64_t extra_;
+  std::int64_t sequences_, length_, extra_;
 };
 
 // No branches and a store for every place: the compiler makes vector code of these loops.
@@ -124,16 +133,11 @@ void GptDataset::fill(std::int64_t i, Sample& into) const {
     fail(Kind::data, source_->name(), ": sample ", i, " asked for, there are ", size());
   into.clear();
   composition_->pieces(i, into.pieces());
-  const auto want = static_cast<std::size_t>(rows_.sequence_length + (rows_.extra_token ? 1 : 0));
   auto& tokens = into[Field::tokens];
   tokens.reserve(static_cast<std::size_t>(rows_.sequence_length) + 1);
   for (const Piece& piece : into.pieces()) {
     const std::size_t at = tokens.size();
     tokens.resize(at + static_cast<std::size_t>(piece.count));
-    if (tokens.size() > want) {
-      fail(Kind::data, source_->name(), ": sample ", i, " is longer than ", want,
-           " tokens; remove the cached index");
-    }
     const auto part = std::span(tokens).subspan(at);
     source_->read(piece.sequence, piece.from, part);
     check_ids(part, piece.sequence);

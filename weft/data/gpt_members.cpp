@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/data/fitting.h"
 #include "weft/data/index_cache.h"
 #include "weft/data/keyed.h"
 #include "weft/data/open.h"
@@ -25,11 +26,7 @@ class GptMembers final : public Members {
   std::shared_ptr<const Source> open_file(const std::string& prefix) const {
     const auto file =
         std::make_shared<const TokenFile>(prefix, TokenFile::Options{.access = request_.access});
-    if (rows_.vocabulary - 1 > range(file->type()).high) {
-      fail(Kind::data, prefix, ": tokens of type ", name(file->type()), " hold ids up to ",
-           range(file->type()).high, ", the vocabulary has ", rows_.vocabulary,
-           "; the data was made with another tokenizer");
-    }
+    check_vocabulary(*file, rows_.vocabulary);
     return source_of(file);
   }
 
@@ -38,10 +35,9 @@ class GptMembers final : public Members {
     const Range range = documents_of(portions_, source->num_sequences(), who, size);
     Member out{nullptr, identity_of(*source, size)};
     const Order order = order_of(size);
-    std::unique_ptr<Composition> composition =
-        request_.order == DataOrder::keyed
-            ? keyed_composition(source, range, order)
-            : indexed_composition(source, index_of(*source, range, order, out.identity, who), order);
+    auto composition = request_.order == DataOrder::keyed
+                           ? keyed_composition(source, range, order)
+                           : stored_composition(source, range, order, out.identity, who);
     out.set = std::make_shared<GptDataset>(std::move(source), std::move(composition), rows_);
     return out;
   }
@@ -69,16 +65,23 @@ class GptMembers final : public Members {
     return identity;
   }
 
-  GptIndex index_of(const Source& source, Range range, const Order& order, const Identity& identity,
-                    const std::string& who) const {
-    const auto plan = [&] { return plan_epochs(count_tokens(source.lengths(), range, who), order, who); };
+  std::unique_ptr<Composition> stored_composition(const std::shared_ptr<const Source>& source, Range range,
+                                                  const Order& order, const Identity& identity,
+                                                  const std::string& who) const {
+    const Packed<std::int32_t> lengths = source->lengths();
+    const auto plan = [&] { return plan_epochs(count_tokens(lengths, range, who), order, who); };
     if (request_.paths.mock && !request_.cache_path)
-      return build_index(source.lengths(), range, order, plan());
+      return indexed_composition(source, build_index(lengths, range, order, plan()), order);
     const IndexCache cache(request_.cache_path ? std::filesystem::path(*request_.cache_path)
-                                               : default_cache_folder(source.name(), identity.kind),
+                                               : default_cache_folder(source->name(), identity.kind),
                            identity);
-    if (auto found = cache.find()) return std::move(*found);
-    return cache.build(source.lengths(), range, order, plan());
+    const std::string files = cache.path("*").string();
+    auto found = cache.find();
+    if (found) check_counts({*found, who, files}, range, identity.num_samples);
+    auto composition = indexed_composition(
+        source, found ? std::move(*found) : cache.build(lengths, range, order, plan()), order);
+    check_first_samples(*composition, files);
+    return composition;
   }
 
   const DataRequest& request_;

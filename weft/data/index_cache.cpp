@@ -40,7 +40,7 @@ std::optional<GptIndex> IndexCache::find() const {
 GptIndex IndexCache::build(const Packed<std::int32_t>& lengths, Range range, const Order& order,
                            const Epochs& epochs) const {
   check_index_size(range, epochs);
-  make_directories(folder_);
+  make_cache_folder(folder_);
   auto shuffle = std::async(std::launch::async, [&] {
     write_npy(path("shuffle_index.npy"), shuffled_samples(range, epochs, order.seed).values());
   });

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/base/file.h"
 #include "weft/data/cache_file.h"
+#include "weft/data/fitting.h"
 #include "weft/data/index_cache.h"
 #include "weft/data/made_up.h"
 #include "weft/data/md5.h"
@@ -37,7 +37,7 @@ class MaskedMembers final : public Members {
 
   Member of(const std::string& prefix, SamplesWanted size) const override {
     const auto file = std::make_shared<const TokenFile>(prefix);
-    check_type(*file);
+    check_vocabulary(*file, vocabulary_.size);
     const std::string who = text(prefix, ' ', name(portions_.split));
     const Range range = documents_of(portions_, file->num_documents(), who, size);
     Member out{nullptr, identity_of(prefix, size)};
@@ -62,13 +62,6 @@ class MaskedMembers final : public Members {
             .min_sentences = rules_.min_sentences()};
   }
 
-  void check_type(const TokenFile& file) const {
-    if (vocabulary_.size - 1 > range(file.type()).high)
-      fail(Kind::data, file.prefix(), ": tokens of type ", name(file.type()), " hold ids up to ",
-           range(file.type()).high, ", the vocabulary has ", vocabulary_.size,
-           "; the data was made with another tokenizer");
-  }
-
   Identity identity_of(const std::string& prefix, SamplesWanted size) const {
     Identity identity{.path = prefix, .num_samples = size, .split = portions_.split};
     identity.kind =
@@ -89,12 +82,17 @@ class MaskedMembers final : public Members {
                                             : default_cache_folder(file.prefix(), identity.kind);
     const std::string name = md5_hex(description) + "-" + identity.kind + "-";
     const auto described = folder / (name + "description.txt"), rows = folder / (name + "sample_index.npy");
-    if (std::filesystem::exists(described) && std::filesystem::exists(rows))
-      return read_npy<std::uint32_t>(rows, 3);
-    Array<std::uint32_t> mapping = build_mapping(file.index().documents, range, file.index().lengths,
-                                                 mapping_rules(identity.num_samples),
-                                                 text(file.prefix(), ' ', data::name(portions_.split)));
-    make_directories(folder);
+    const MappingRules rules = mapping_rules(identity.num_samples);
+    const TokenIndex& index = file.index();
+    const std::string who = text(file.prefix(), ' ', data::name(portions_.split));
+    if (std::filesystem::exists(described) && std::filesystem::exists(rows)) {
+      auto found = read_npy<std::uint32_t>(rows, 3);
+      check_mapping(found.values(), index.documents, index.lengths, rules,
+                    text(who, ": the index ", (folder / (name + "*")).string()));
+      return found;
+    }
+    Array<std::uint32_t> mapping = build_mapping(index.documents, range, index.lengths, rules, who);
+    make_cache_folder(folder);
     write_npy(rows, mapping.values(), 3);
     write_cache_file(described, std::string_view(description));
     return mapping;

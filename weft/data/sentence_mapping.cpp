@@ -102,7 +102,37 @@ void must_be_sentences(const Packed<std::int64_t>& documents, Range range,
          ", so that most would never be read; was the data made with {split_sentences}?");
 }
 
+/// Whether a document of these data gives the sentences from begin to end as one sample.
+bool is_sample(std::span<const std::uint32_t> row, const Packed<std::int64_t>& documents,
+               const Packed<std::int32_t>& lengths, const MappingRules& rules) {
+  const std::int64_t begin = row[0], end = row[1], target = row[2];
+  if (end <= begin || end > static_cast<std::int64_t>(lengths.size()) || target > rules.max_length)
+    return false;
+  std::size_t low = 0, high = documents.size();  // of the bounds up to `begin`, the last one is wanted
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (documents[middle] <= begin ? low : high) = middle;
+  }
+  if (low + 1 == documents.size() || end > documents[low + 1]) return false;
+  if (end == documents[low + 1]) return true;  // the rest of a document, however short
+  std::int64_t length = 0;
+  for (std::int64_t s = begin; s < end; ++s) length += lengths[static_cast<std::size_t>(s)];
+  return length >= target && end - begin >= rules.min_sentences;
+}
+
 }  // namespace
+
+void check_mapping(std::span<const std::uint32_t> rows, const Packed<std::int64_t>& documents,
+                   const Packed<std::int32_t>& lengths, const MappingRules& rules, const std::string& who) {
+  constexpr std::size_t enough = 64;
+  constexpr const char* advice = "; was the data made anew? Remove those files and start again";
+  const std::size_t count = rows.size() / 3;
+  if (static_cast<std::int64_t>(count) < rules.num_samples.value_or(0))
+    fail(Kind::data, who, " holds ", count, " samples, expected at least ", *rules.num_samples, advice);
+  for (std::size_t i = 0; i < std::min(enough, count); ++i)
+    if (!is_sample(rows.subspan(3 * i, 3), documents, lengths, rules))
+      fail(Kind::data, who, " does not fit the data at sample ", i, advice);
+}
 
 Array<std::uint32_t> build_mapping(const Packed<std::int64_t>& documents, Range range,
                                    const Packed<std::int32_t>& lengths, const MappingRules& rules,

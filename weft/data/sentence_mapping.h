@@ -27,4 +27,9 @@ Array<std::uint32_t> build_mapping(const Packed<std::int64_t>& documents, Range 
                                    const Packed<std::int32_t>& lengths, const MappingRules& rules,
                                    const std::string& who);
 
+/// Refuses rows, read from files, that the rules would not give of these documents, as the first of them show
+/// it: they lie all over the data, as they are shuffled. `who` names the data and the files.
+void check_mapping(std::span<const std::uint32_t> rows, const Packed<std::int64_t>& documents,
+                   const Packed<std::int32_t>& lengths, const MappingRules& rules, const std::string& who);
+
 }  // namespace weft::data

@@ -97,16 +97,16 @@ void widen(std::span<const std::byte> from, std::span<std::int32_t> to) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<std::int32_t>(values[i]);
 }
 
-// Types that hold more than an id can be: true where every value is one.
+// Types that hold more than an id can be, fractions among it: true where every value is one.
 template <class T>
 bool narrow_all(std::span<const std::byte> from, std::span<std::int32_t> to) {
   const Packed<T> values(from);
   bool fits = true;
   for (std::size_t i = 0; i < to.size(); ++i) {
     const T value = values[i];
-    const bool ok = value >= static_cast<T>(-2147483648LL) && value < static_cast<T>(2147483648LL);
-    fits = fits && ok;
-    to[i] = ok ? static_cast<std::int32_t>(value) : 0;
+    const bool in_range = value >= static_cast<T>(-2147483648LL) && value < static_cast<T>(2147483648LL);
+    to[i] = in_range ? static_cast<std::int32_t>(value) : 0;
+    fits = fits && in_range && static_cast<T>(to[i]) == value;
   }
   return fits;
 }

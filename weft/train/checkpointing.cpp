@@ -117,9 +117,13 @@ std::int64_t Checkpointing::steps_after(const RunPosition& at) const {
   const auto end = [](std::int64_t given) {
     return given > 0 ? given : std::numeric_limits<std::int64_t>::max();
   };
+  const std::int64_t last =
+      config_.batch.schedule.empty() ? run_.progress.batches.at(std::numeric_limits<std::int64_t>::max()) : 0;
   std::int64_t steps = at.step, consumed = at.consumed_samples, tokens = run_.progress.consumed_tokens;
   while (consumed < end(length.samples) && tokens < end(length.tokens) && steps < end(length.iterations)) {
     const std::int64_t batch = run_.progress.batches.at(consumed);
+    // As BatchSchedule::steps_for(): what is too little for a whole step of the last batch is left.
+    if (batch == last && batch > end(length.samples) - consumed) break;
     ++steps;
     consumed += batch;
     tokens += run_.progress.curriculum.tokens_at(steps, batch);

@@ -12,6 +12,7 @@
 #include "weft/model/kinds.h"
 #include "weft/model/layer_parts.h"
 #include "weft/text/open.h"
+#include "weft/train/asked_data.h"
 
 namespace weft {
 namespace {
@@ -72,16 +73,19 @@ std::string identity_of(const DataConfig& data, std::int64_t vocabulary) {
   return data::tokenizer_identity(flags, old ? data::Upstream::core_0_14 : upstream);
 }
 
-std::vector<std::int32_t> specials_but_pad(const Tokenizer& tokenizer) {
+/// Padding may not be one of these, as for Megatron: that it stands for unknown words, too, or begins texts,
+/// is usual.
+std::vector<std::int32_t> ends_of_text(const Tokenizer& tokenizer) {
   std::vector<std::int32_t> ids;
-  for (const char* name : {"eod", "bos", "eos", "unk", "cls", "sep", "mask"})
+  for (const char* name : {"eod", "eos"})
     if (const auto id = tokenizer.special(name)) ids.push_back(*id);
   return ids;
 }
 
 /// A model that was trained elsewhere may know fewer than its tokenizer has, or more.
 std::int64_t known_words(const Tokenizer* tokenizer, std::int64_t vocabulary) {
-  return tokenizer != nullptr ? std::min<std::int64_t>(tokenizer->size(), vocabulary) : vocabulary;
+  if (tokenizer == nullptr) return vocabulary;
+  return vocabulary > 0 ? std::min<std::int64_t>(tokenizer->size(), vocabulary) : tokenizer->size();
 }
 
 data::GptRows rows_of(const DataNeeds& config, const Tokenizer* tokenizer) {
@@ -101,8 +105,8 @@ data::GptRows rows_of(const DataNeeds& config, const Tokenizer* tokenizer) {
   }
   rows.eod = eod.value_or(-1);
   if (tokenizer != nullptr)
-    rows.pad = data::effective_pad(tokenizer->special("pad"), specials_but_pad(*tokenizer),
-                                   config.data.ambiguous_pad);
+    rows.pad =
+        data::effective_pad(tokenizer->special("pad"), ends_of_text(*tokenizer), config.data.ambiguous_pad);
   return rows;
 }
 
@@ -160,13 +164,14 @@ void check_names(const DataConfig& config, const data::Datasets& sets) {
 }
 
 /// What the data room is asked for, whichever family reads it; of a completed configuration.
-data::DataRequest data_request(const DataNeeds& config, std::int64_t vocabulary) {
+data::DataRequest data_request(const DataNeeds& config, std::int64_t vocabulary, std::int64_t samples) {
   const RunLength& length = config.length;
   const EvalCounts eval = eval_counts(config.eval, length.steps);
   data::DataRequest request;
   request.paths = data::data_paths(path_flags(config.data));
   request.split = unless_empty(config.data.split);
-  request.sizes = {length.batches.consumed_after(length.steps), eval.valid, eval.test};
+  const std::int64_t read = length.batches.consumed_after(length.steps);
+  request.sizes = {std::max(read, samples), eval.valid, eval.test};
   if (config.eval.skip_train) request.sizes[0] = 0;
   if (config.eval.whole_set) request.sizes[1].reset();
   if (config.one_epoch && !config.eval.skip_train) request.sizes[0].reset();
@@ -251,13 +256,16 @@ data::ConversationRules conversation_rules(const ModelConfig& model, const DataC
           .transcribe = data::transcriber(tokenizer, std::move(format), what)};
 }
 
-RunData open_run_data(const DataNeeds& config) {
+RunData open_run_data(const DataNeeds& config) { return open_asked_data(config, 0); }
+
+RunData open_asked_data(const DataNeeds& config, std::int64_t asked) {
   RunData run{.tokenizer = run_tokenizer(config.data.tokenizer, config.model.vocabulary),
               .sets = {},
               .length = config.length};
   const Samples samples = kind_of(config.model).samples(config.model);
   const Tokenizer* const tokenizer = run.tokenizer.get();
-  const data::DataRequest request = data_request(config, known_words(tokenizer, config.model.vocabulary));
+  const data::DataRequest request =
+      data_request(config, known_words(tokenizer, config.model.vocabulary), asked);
   if (config.data.chat.on) {
     run.sets = data::open_conversation_datasets(request, conversation_rules(config.model, config.data));
   } else if (samples.of == Samples::Of::documents) {
