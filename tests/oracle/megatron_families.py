@@ -3,11 +3,10 @@
 tokens or both are trained some steps by megatron-core's own optimizer and saved; weft converts them and goes on, and so does megatron-core: losses and gradient norms must agree. With
 --write FOLDER then holds golden runs of tests/golden/exchange/megatron.
 Needs torch and megatron-core (`make oracle` installs them)."""
-import argparse, functools, json, math, pathlib, random, sys, warnings
+import argparse, json, math, pathlib, pickle, random, sys, warnings
 
 warnings.filterwarnings("ignore")
 import torch
-from torch.nn import functional as F
 
 import megatron_states as states, recipe, train_encoders as encoders
 from recipe import run
@@ -15,7 +14,7 @@ from recipe import run
 BEFORE, AFTER, GLOBAL = 4, 3, 4  # steps and samples; each sample is a microbatch
 PEAK, FLOOR, WARM, DECAY = 2e-3, 2e-4, 2, 10
 FAMILIES = ("t5", "bert", "latent", "further")
-FORMS = {"dp_reshardable": True, "fully_reshardable": True, "plain": False}
+FORMS = {"dp_reshardable": True, "dp_zero_gather_scatter": True, "fully_reshardable": True, "torch": True, "plain": False}  # and whether the optimizer is the distributed one
 
 
 class PlainAttention(torch.nn.Module):
@@ -52,6 +51,8 @@ def gpt(rng, family):
     if out["latent"]:
         out |= dict(query_rank=rng.choice([None, 6]), rank=rng.choice([6, 8]), plain=rng.choice([4, 6]), turned=rng.choice([2, 4]), value=rng.choice([4, 6]), normed=rng.random() < 0.7,
                     stretched=rng.choice([1.0, 4.0]), mscale_all=rng.choice([0.0, 0.7]), kind="yarn")
+        if out["stretched"] == 1:
+            out["kind"] = rng.choice(["yarn", "rope"])
     return out
 
 
@@ -76,7 +77,7 @@ def built(shape, **layout):
         more |= dict(mtp_num_layers=shape["further"], mtp_loss_scaling_factor=shape["factor"])
     config = (MLATransformerConfig if shape["latent"] else TransformerConfig)(
         num_layers=shape["layers"], hidden_size=shape["width"], num_attention_heads=shape["heads"], ffn_hidden_size=shape["inner"], gated_linear_unit=shape["gate"] is not None,
-        activation_func=encoders.activation(shape), normalization=shape["norm"], add_bias_linear=shape["biases"], layernorm_epsilon=1e-5, **states.PEERS.PLAIN, **more)
+        activation_func=encoders.activation(shape), normalization=shape["norm"], add_bias_linear=shape["biases"], layernorm_epsilon=shape.get("epsilon", 1e-5), **states.PEERS.PLAIN, **more)
     block = get_gpt_decoder_block_spec(config, use_transformer_engine=False, normalization=shape["norm"])
     for layer in block.layer_specs if shape["latent"] else ():
         layer.submodules.self_attention.submodules.core_attention = PlainAttention
@@ -90,7 +91,7 @@ def arguments(shape):
     out = dict(
         num_layers=shape["layers"], hidden_size=shape["width"], ffn_hidden_size=shape["inner"], num_attention_heads=shape["heads"], num_query_groups=1, group_query_attention=False,
         kv_channels=shape["width"] // shape["heads"], seq_length=shape["sequence"], max_position_embeddings=max(shape["sequence"], shape.get("decoder_sequence", 0)),
-        position_embedding_type=shape["positions"], normalization=shape["norm"], norm_epsilon=1e-5, swiglu=shape["gate"] == "swiglu", geglu=shape["gate"] == "geglu",
+        position_embedding_type=shape["positions"], normalization=shape["norm"], norm_epsilon=shape.get("epsilon", 1e-5), swiglu=shape["gate"] == "swiglu", geglu=shape["gate"] == "geglu",
         bias_gelu_fusion=shape["fused"], add_bias_linear=shape["biases"], untie_embeddings_and_output_weights=not shape["tied"], padded_vocab_size=shape["words"],
         make_vocab_size_divisible_by=8, hidden_dropout=0.0, attention_dropout=0.0, params_dtype=torch.float32, transformer_impl="local", tensor_model_parallel_size=1,
         pipeline_model_parallel_size=1, expert_model_parallel_size=1, expert_tensor_parallel_size=1, data_parallel_size=1, use_distributed_optimizer=distributed, optimizer="adam",
@@ -166,7 +167,8 @@ class Trainer:
             optimizer="adam", lr=PEAK, min_lr=FLOOR, weight_decay=0.1, adam_beta1=0.9, adam_beta2=0.95, use_distributed_optimizer=distributed, clip_grad=1.0), [self.held])
 
     def step(self, number, rows):
-        from megatron.core.transformer.multi_token_prediction import MTPLossAutoScaler
+        from megatron.core.transformer.multi_token_prediction import MTPLossAutoScaler, MTPLossLoggingHelper
+        MTPLossLoggingHelper.tracker.clear()  # it is as long as the first model that wrote to it
         MTPLossAutoScaler.set_loss_scale(torch.tensor(1 / GLOBAL))
         self.held.zero_grad_buffer()
         self.optimizer.zero_grad()
@@ -174,8 +176,7 @@ class Trainer:
             group["lr"], group["weight_decay"] = rate_of(number), 0.1 * group["wd_mult"]
         told = count = 0
         for row in rows[number * GLOBAL:(number + 1) * GLOBAL]:
-            loss, some, of = loss_of(self.held, self.shape, {key: torch.tensor(value)[None] for key, value in row.items() if isinstance(value, list)} |
-                                     {key: torch.tensor([value]) for key, value in row.items() if key == "sentence_order"})
+            loss, some, of = loss_of(self.held, self.shape, {key: torch.tensor(value)[None] for key, value in row.items() if isinstance(value, list)})
             (loss / GLOBAL).backward()
             told, count = told + some, count + of
         self.held.finish_grad_sync()
@@ -186,25 +187,33 @@ class Trainer:
         from megatron.core import dist_checkpointing
         where = folder / f"iter_{BEFORE:07}"
         where.mkdir(parents=True)
+        (folder / "latest_checkpointed_iteration.txt").write_text(str(BEFORE))
+        common = dict(args=arguments(self.shape), checkpoint_version=3.0, iteration=BEFORE)
+        if self.shape["form"] == "torch":
+            rank = where / "mp_rank_00"
+            rank.mkdir()
+            torch.save(dict(common, optimizer=self.optimizer.state_dict(), model=self.model.state_dict_for_save_checkpoint()), rank / "model_optim_rng.pt")
+            self.optimizer.save_parameter_state(str(rank / "distrib_optim.pt"))
+            return
         meta = dict(singleton_local_shards=False, chained_optim_avoid_prefix=True, distrib_optim_fully_reshardable_mem_efficient=False)
         if FORMS[self.shape["form"]]:
             meta["distrib_optim_sharding_type"] = self.shape["form"]
-        saved = dict(args=arguments(self.shape), checkpoint_version=3.0, iteration=BEFORE, content_metadata=meta, model=self.model.sharded_state_dict(metadata=meta))
+        saved = dict(common, content_metadata=meta, model=self.model.sharded_state_dict(metadata=meta))
         saved["optimizer"] = self.optimizer.sharded_state_dict(saved["model"], metadata=meta)
         dist_checkpointing.save(saved, str(where), content_metadata=meta)
-        (folder / "latest_checkpointed_iteration.txt").write_text(str(BEFORE))
 
 
 GOLDEN = {
     "t5": dict(family="t5", heads=2, width=8, inner=12, layers=2, decoder_layers=2, words=40, sequence=16, decoder_sequence=12, tied=True, norm="LayerNorm", gate=None, fused=True,
-               biases=True, behind=False, positions="relative", buckets=8, farthest=16, form="dp_reshardable"),
+               biases=True, behind=False, positions="relative", buckets=8, farthest=16, form="dp_zero_gather_scatter"),
     "bert": dict(family="bert", heads=2, width=8, inner=12, layers=2, words=160, sequence=24, tied=True, norm="LayerNorm", gate=None, fused=False, biases=True, behind=False,
-                 binary=True, positions="learned_absolute", form="dp_reshardable"),
+                 binary=True, positions="learned_absolute", form="dp_zero_gather_scatter"),
     "latent": dict(family="latent", heads=2, width=8, inner=12, layers=2, words=40, sequence=16, tied=False, norm="RMSNorm", gate="swiglu", fused=True, biases=False, behind=False,
-                   positions="rope", experts=4, dense=1, latent=True, further=0, query_rank=6, rank=6, plain=4, turned=4, value=6, normed=True, stretched=4.0, mscale_all=0.7,
-                   kind="yarn", form="dp_reshardable"),
+                   positions="rope", experts=0, latent=True, further=0, query_rank=6, rank=6, plain=4, turned=4, value=6, normed=True, stretched=4.0, mscale_all=0.7,
+                   kind="yarn", epsilon=1e-6, form="dp_zero_gather_scatter"),
     "further": dict(family="further", heads=2, width=8, inner=12, layers=2, words=40, sequence=16, tied=False, norm="RMSNorm", gate="swiglu", fused=True, biases=False, behind=False,
-                    positions="rope", experts=0, latent=False, further=2, factor=0.3, form="dp_reshardable")}
+                    positions="rope", experts=4, dense=1, latent=True, query_rank=None, rank=6, plain=4, turned=2, value=6, normed=False, stretched=1.0, mscale_all=0.0, kind="rope",
+                    further=2, factor=0.3, form="torch")}
 
 
 def probe_of(model, shape):
@@ -220,10 +229,20 @@ def probe_of(model, shape):
             logits = model(out["source"], tokens, nothing(13, 13), causal, nothing(10, 13))
         elif shape["family"] == "bert":
             logits, out["order"] = model(tokens, torch.ones_like(tokens), tokentype_ids=torch.zeros_like(tokens))
-            logits = logits.reshape(1, 10, -1) if logits.shape[0] == 1 else logits.transpose(0, 1)
-        else:
-            logits = model(tokens, torch.arange(10)[None], causal)
+        else:  # further tokens ask for labels; the last logits are the usual ones
+            made = []
+            model.output_layer.register_forward_hook(lambda module, given, got: made.append(got[0]))
+            model(tokens, torch.arange(10)[None], causal, labels=tokens)
+            logits = made[-1].transpose(0, 1)
     return out | dict(tokens=tokens, logits=logits.float().contiguous())
+
+
+def leave_plans_out(index):
+    """Of what is written for whoever saves again; it is most of an index."""
+    if index.exists():
+        told = pickle.loads(index.read_bytes())
+        told.all_local_plans, told.storage_meta = None, None
+        index.write_bytes(pickle.dumps(told, protocol=4))
 
 
 def write(weft, folder, name):
@@ -235,6 +254,7 @@ def write(weft, folder, name):
     for step in range(BEFORE):
         trainer.step(step, rows)
     trainer.save(own)
+    leave_plans_out(own / f"iter_{BEFORE:07}" / ".metadata")
     save_file(probe_of(trainer.model, shape), own / "probe.safetensors")
     fields = [key for key, value in rows[0].items() if isinstance(value, list)]
     save_file({key: torch.tensor([row[key] for row in rows], dtype=torch.int32) for key in fields}, own / "data.safetensors")
