@@ -56,10 +56,10 @@ def gpt(rng, family):
     return out
 
 
-def built(shape, **layout):
-    """megatron-core's model, and its settings."""
+def built(shape, first=True, last=True, **layout):
+    """megatron-core's model, or a stage of it, and its settings."""
     if shape["family"] in ("bert", "t5"):
-        model = encoders.usual_megatron(shape)
+        model = encoders.usual_megatron(shape, first, last, **layout)
         return model, model.config
     from megatron.core.models.gpt import GPTModel
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec, get_gpt_mtp_block_spec
@@ -82,7 +82,7 @@ def built(shape, **layout):
     for layer in block.layer_specs if shape["latent"] else ():
         layer.submodules.self_attention.submodules.core_attention = PlainAttention
     further = get_gpt_mtp_block_spec(config, block, use_transformer_engine=False) if shape["further"] else None
-    return GPTModel(config, block, shape["words"], shape["sequence"], share_embeddings_and_output_weights=shape["tied"], position_embedding_type="rope", mtp_block_spec=further), config
+    return GPTModel(config, block, shape["words"], shape["sequence"], pre_process=first, post_process=last, share_embeddings_and_output_weights=shape["tied"], position_embedding_type="rope", mtp_block_spec=further), config
 
 
 def arguments(shape):
@@ -229,9 +229,9 @@ def probe_of(model, shape):
             logits = model(out["source"], tokens, nothing(13, 13), causal, nothing(10, 13))
         elif shape["family"] == "bert":
             logits, out["order"] = model(tokens, torch.ones_like(tokens), tokentype_ids=torch.zeros_like(tokens))
-        else:  # further tokens ask for labels; the last logits are the usual ones
+        else:  # further tokens ask for labels; the last logits are the usual ones, until their loss is made in their place
             made = []
-            model.output_layer.register_forward_hook(lambda module, given, got: made.append(got[0]))
+            model.output_layer.register_forward_hook(lambda module, given, got: made.append(got[0].clone()))
             model(tokens, torch.arange(10)[None], causal, labels=tokens)
             logits = made[-1].transpose(0, 1)
     return out | dict(tokens=tokens, logits=logits.float().contiguous())
