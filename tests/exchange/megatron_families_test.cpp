@@ -188,9 +188,29 @@ TEST(MegatronLatent, is_refused_with_positions_that_weft_does_not_give_it) {
             "attention are, which weft does not read yet");
 }
 
+TEST(MegatronLayers, have_a_number_that_can_be_planned) {
+  EXPECT_EQ(said_to(entry("num_layers", number(20001))), "a: num_layers is 20001, expected 20000 at most");
+  EXPECT_EQ(said_to(latent(entry("mtp_num_layers", number(5)))),
+            "a: mtp_num_layers is 5, expected 4 at most");
+}
+
 TEST(MegatronFurther, through_one_layer_are_refused) {
   EXPECT_EQ(said_to(latent(entry("mtp_use_repeated_layer", yes))),
             "a: mtp_use_repeated_layer is in use, which weft does not read yet");
+}
+
+TEST(MegatronFurther, of_several_stages_are_refused_in_files_of_ranks) {
+  const TemporaryDirectory folder;
+  const fs::path file = folder / "iter_0000004/mp_rank_00_000/model_optim_rng.pt";
+  fs::create_directories(file.parent_path());
+  const std::string args =
+      entry("mtp_num_layers", number(1)) + entry("pipeline_model_parallel_size", number(2));
+  write_atomically(file, std::string_view(saved(dict(entry("args", dict(args))))));
+  EXPECT_EQ(
+      refused([&] { (void)read_theirs(folder / "iter_0000004"); }),
+      file.string() +
+          ": mtp_num_layers is in use with pipeline_model_parallel_size 2: in files of ranks weft reads "
+          "further tokens of one stage alone; have Megatron save torch_dist");
 }
 
 TEST(MegatronT5, has_one_output_under_two_names) {

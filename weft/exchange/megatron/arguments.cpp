@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/model/kinds.h"
 
 namespace weft::exchange::megatron {
@@ -60,8 +61,15 @@ void by_layers(const Arguments& args, std::string_view name, int& every, std::ve
   }
 }
 
+/// Of what a run plans one by one.
+int at_most(const Arguments& a, std::string_view name, int most, int otherwise = 0) {
+  const std::int64_t number = a.whole(name, otherwise);
+  if (number > most) refuse(a, name, text("is ", number, ", expected ", most, " at most"));
+  return int(number);
+}
+
 void sizes(const Arguments& a, ModelConfig& m) {
-  m.layers = int(a.whole("num_layers"));
+  m.layers = at_most(a, "num_layers", most_layers);
   m.hidden = a.whole("hidden_size");
   m.ffn_hidden = a.whole("ffn_hidden_size");
   m.heads = int(a.whole("num_attention_heads"));
@@ -231,14 +239,14 @@ void latents(const Arguments& a, ModelConfig& m) {
 }
 
 void further_tokens(const Arguments& a, ModelConfig& m) {
-  m.ahead.depths = int(a.whole("mtp_num_layers"));
+  m.ahead.depths = at_most(a, "mtp_num_layers", most_depths);
   m.ahead.factor = a.real("mtp_loss_scaling_factor", m.ahead.factor);
 }
 
 /// As many layers as a GPT has are its decoder's.
 void two_stacks(const Arguments& a, ModelConfig& m) {
   m.decoder_layers = m.layers;
-  m.layers = int(a.whole("encoder_num_layers", m.layers));
+  m.layers = at_most(a, "encoder_num_layers", most_layers, m.layers);
   m.sequence = a.whole("encoder_seq_length", m.sequence);
   m.decoder_sequence = a.whole("decoder_seq_length");
   m.relative.buckets = int(a.whole("relative_attention_num_buckets", m.relative.buckets));

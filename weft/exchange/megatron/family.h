@@ -15,8 +15,8 @@ std::string_view name_of(Family family);
 
 Family family_of(const Tensors& model);
 
-/// A T5 stores its output and its table of positions under two names each, or under one of the two; the longer
-/// one is kept. Fails with Kind::data, beginning with `who`, where both are there and differ.
+/// A T5 stores its output and its table of positions under two names each, or under one of the two; the
+/// longer one is kept. Fails with Kind::data, beginning with `who`, where both are there and differ.
 void drop_second_names(Tensors& tensors, const std::string& who);
 
 }  // namespace weft::exchange::megatron

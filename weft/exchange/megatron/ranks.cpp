@@ -70,6 +70,9 @@ class OfRanks {
       fail(Kind::data, args.who(), ": expert_tensor_parallel_size ", ways_.experts_tp,
            " is not tensor_model_parallel_size ", ways_.tp,
            ": in files of ranks weft reads experts that are cut as other layers are");
+    if (args.whole("mtp_num_layers") > 0 && ways_.pp > 1)
+      fail(Kind::data, args.who(), ": mtp_num_layers is in use with pipeline_model_parallel_size ", ways_.pp,
+           ": in files of ranks weft reads further tokens of one stage alone; have Megatron save torch_dist");
     for (std::int64_t p = 0; p < ways_.pp; ++p)
       for (std::int64_t e = 0; e < ways_.ep; ++e)
         for (std::int64_t t = 0; t < ways_.tp; ++t) open({.tp = t, .pp = p, .ep = e});
