@@ -27,10 +27,9 @@ def draw(rng, family=None):
     family = family or rng.choice(["gpt"] * 2 * len(families.FAMILIES) + list(families.FAMILIES))
     if family == "gpt":
         return draw_gpt(rng)
-    tp, pp, dp = rng.choice([(1, 1, 2), (2, 1, 1), (2, 1, 2)] + [(1, 2, 1), (2, 2, 1)] * (family in ("bert", "latent")))
     shape = families.draw(rng, family)
-    if pp > 1:  # layers of several kinds are cut in ways of their own
-        shape |= dict(layers=2, dense=0, further=0)
+    tp, pp, dp = rng.choice([(1, 1, 2), (2, 1, 1), (2, 1, 2)] + [(1, 2, 1)] * (family == "bert" and not shape["tied"]))
+    shape["layers"] = max(shape["layers"], pp) // pp * pp
     return dict(family=family, shape=shape, tp=tp, pp=pp, dp=dp, vpp=None, ep=1, experts=shape.get("experts", 0), tied=shape["tied"], bf16=False, bucket=rng.choice([None, 400, 2500]),
                 sequence=shape["sequence"])
 
