@@ -92,6 +92,7 @@ oracle: build ## compare with the originals themselves (installed by pip into bu
 	build/oracle/bin/python tests/oracle/qk_clip.py build/release/weft
 	build/oracle/bin/python tests/oracle/megatron_states.py build/release/weft
 	build/oracle/bin/python tests/oracle/megatron_release.py build/release/weft
+	build/oracle/bin/python tests/oracle/megatron_families.py build/release/weft
 	build/oracle/bin/python tests/oracle/f8_blocks.py
 
 lint: ## check layout, names, floors, lengths and manners of the source

@@ -30,7 +30,10 @@ std::vector<Place> places() {
           place_of(own / "rank", "gpt2_tp2_pp2_legacy", "mp_rank_00_000/model_optim_rng.pt"),
           place_of(own / "rows", "moe_ep2_distopt", ".metadata"),
           place_of(own / "joined", "llama_tp2_pp2_distopt_legacy", "mp_rank_00_000/distrib_optim.pt"),
-          place_of(own / "shared", "moe_ep2_legacy", "mp_rank_00_001/model_optim_rng.pt")};
+          place_of(own / "shared", "moe_ep2_legacy", "mp_rank_00_001/model_optim_rng.pt"),
+          place_of(own / "stacks", "t5_distopt", "common.pt"),
+          place_of(own / "encoder", "bert_distopt", ".metadata"),
+          place_of(own / "further", "further_distopt", "mp_rank_00/model_optim_rng.pt")};
 }
 
 void read_all(const weft::exchange::TheirWeights& weights) {
@@ -50,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   place.put(data + 1, size - 1);
   try {
     const weft::exchange::TheirModel theirs = weft::exchange::read_theirs(place.directory);
-    if (theirs.model.layers > 64 || theirs.model.experts.count > 64) return 0;
+    if (theirs.model.layers > 64 || theirs.model.decoder_layers > 64 || theirs.model.experts.count > 64)
+      return 0;
     read_all(*theirs.open());
     if (!theirs.run || (theirs.run->settle && !theirs.run->settle().empty())) return 0;
     read_all(*theirs.open());

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checkpoints that megatron-core itself writes, with what its optimizer keeps: megatron_states.py WEFT [--cases N] [--seed S]. Drawn GPTs under drawn ranks (tensor, pipeline with
+"""Checkpoints that megatron-core itself writes, with what its optimizer keeps: megatron_states.py WEFT [--cases N] [--seed S] [--family F]. Drawn GPTs, and every third time a T5, a BERT or
+one of latent attention or further tokens (megatron_families.py), under drawn ranks (tensor, pipeline with
 and without virtual stages, data, expert), trained on drawn gradients by the distributed optimizer, whose buckets are as small as they may be, and saved in every form: whole tensors
-(fully_reshardable), flat buffers (dp_reshardable, dp_zero_gather_scatter) and a file for each rank. Converted by weft, all must be the same checkpoint to the bit; but for whole tensors that
+(fully_reshardable), flat buffers (dp_reshardable, dp_zero_gather_scatter) and a file for each rank; among them T5s, BERTs and GPTs with latent attention and further tokens. Converted by weft, all must be the same checkpoint to the bit; but for whole tensors that
 megatron-core itself corrupts, which weft must refuse.
 Needs torch and megatron-core (`make oracle` installs them)."""
 import argparse, copy, dataclasses, datetime, functools, importlib.util, multiprocessing, os, pathlib, random, subprocess, sys, tempfile, warnings
@@ -21,14 +22,26 @@ STEP = 3
 CANNOT = 3  # be saved: a rank has nothing of a bucket, or the gap in front of what is tied does not end with the bucket
 
 
-def draw(rng):
+def draw(rng, family=None):
+    import megatron_families as families
+    family = family or rng.choice(["gpt"] * 2 * len(families.FAMILIES) + list(families.FAMILIES))
+    if family == "gpt":
+        return draw_gpt(rng)
+    shape = families.draw(rng, family)
+    tp, pp, dp = rng.choice([(1, 1, 2), (2, 1, 1), (2, 1, 2)] + [(1, 2, 1)] * (family == "bert" and not shape["tied"]))
+    shape["layers"] = max(shape["layers"], pp) // pp * pp
+    return dict(family=family, shape=shape, tp=tp, pp=pp, dp=dp, vpp=None, ep=1, experts=shape.get("experts", 0), tied=shape["tied"], bf16=False, bucket=rng.choice([None, 400, 2500]),
+                sequence=shape["sequence"])
+
+
+def draw_gpt(rng):
     heads = rng.choice([2, 4])
     groups = rng.choice([g for g in (2, heads) if heads % g == 0])
     tp, pp, dp = rng.choice([(1, 1, 2), (2, 1, 2), (2, 2, 1), (1, 2, 2), (2, 2, 2), (1, 4, 1)])
     vpp = rng.choice([None, 2]) if pp > 1 else None
     experts = rng.choice([0, 0, 4])
     layers = pp * (vpp or 1) * rng.choice([1, 2])
-    return dict(heads=heads, groups=groups, width=heads * rng.choice([4, 6]), inner=rng.choice([10, 24]), words=rng.choice([24, 40]), sequence=rng.choice([6, 8]), layers=layers,
+    return dict(family="gpt", heads=heads, groups=groups, width=heads * rng.choice([4, 6]), inner=rng.choice([10, 24]), words=rng.choice([24, 40]), sequence=rng.choice([6, 8]), layers=layers,
                 tp=tp, pp=pp, dp=dp, vpp=vpp, experts=experts, ep=rng.choice([1, 2]) if experts and dp == 2 else 1, frequency=rng.choice([1, 2]), shared=rng.choice([None, 12]),
                 gated=rng.random() < 0.5, biases=not experts and rng.random() < 0.5, normed=rng.random() < 0.5, rms=rng.random() < 0.5, tied=rng.random() < 0.5, bf16=rng.random() < 0.5,
                 bucket=rng.choice([None, 1 if dp == 1 else 400, 700, 2500]), engine=rng.random() < 0.5, says=rng.choice(["local", "transformer_engine"]))
@@ -36,6 +49,12 @@ def draw(rng):
 
 def arguments(how):
     """As Megatron-LM's own are named."""
+    if how["family"] != "gpt":
+        import megatron_families as families
+        out = families.arguments(how["shape"] | dict(form="dp_reshardable"))
+        layout = dict(tensor_model_parallel_size=how["tp"], pipeline_model_parallel_size=how["pp"], expert_tensor_parallel_size=how["tp"], data_parallel_size=how["dp"],
+                      overlap_grad_reduce=how["bucket"] is not None, ddp_bucket_size=how["bucket"])
+        return argparse.Namespace(**vars(out) | layout)
     return argparse.Namespace(
         num_layers=how["layers"], hidden_size=how["width"], ffn_hidden_size=how["inner"], num_attention_heads=how["heads"], num_query_groups=how["groups"], group_query_attention=True,
         kv_channels=how["width"] // how["heads"], seq_length=how["sequence"], max_position_embeddings=how["sequence"], position_embedding_type="learned_absolute",
@@ -73,10 +92,25 @@ def fused(layer):
     return layer
 
 
+def held(how, config, bucket, model, stage=0):
+    """A stage in Megatron's hands."""
+    from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
+    ddp = DistributedDataParallelConfig(grad_reduce_in_fp32=True, overlap_grad_reduce=bucket is not None, use_distributed_optimizer=True, bucket_size=bucket)
+    with torch.no_grad():  # gains of one and biases of zero could change places, and nobody would see it
+        for name, p in model.named_parameters():
+            if p.dim() == 1:
+                p += 0.05 * torch.randn(p.shape, generator=torch.Generator().manual_seed(hash(name) % 2**31))
+    return lambda model: DistributedDataParallel(config, ddp, model, disable_bucketing=stage > 0)
+
+
 def built(how, bucket):
     """A rank's stages: in Megatron's hands, and themselves."""
     from megatron.core import parallel_state as state
-    from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
+    if how["family"] != "gpt":
+        import megatron_families as families
+        model, config = families.built(how["shape"], state.is_pipeline_first_stage(), state.is_pipeline_last_stage(), tensor_model_parallel_size=how["tp"],
+                                       pipeline_model_parallel_size=how["pp"], pipeline_dtype=torch.float32)
+        return [held(how, config, bucket, model)(model)], [model]
     from megatron.core.models.gpt import GPTModel
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec, get_gpt_layer_local_spec
     from megatron.core.transformer import TransformerConfig
@@ -89,7 +123,6 @@ def built(how, bucket):
         activation_func=F.silu if how["gated"] else functools.partial(F.gelu, approximate="tanh"), add_bias_linear=how["biases"], qk_layernorm=how["normed"],
         normalization="RMSNorm" if how["rms"] else "LayerNorm", tensor_model_parallel_size=how["tp"], pipeline_model_parallel_size=how["pp"],
         virtual_pipeline_model_parallel_size=how["vpp"], bf16=how["bf16"], params_dtype=half, pipeline_dtype=half, **PEERS.PLAIN, **experts)
-    ddp = DistributedDataParallelConfig(grad_reduce_in_fp32=True, overlap_grad_reduce=bucket is not None, use_distributed_optimizer=True, bucket_size=bucket)
     stages, own = [], []
     for stage in range(how["vpp"] or 1):
         virtual = dict(ignore_virtual=False, vp_stage=stage) if how["vpp"] else {}
@@ -102,13 +135,10 @@ def built(how, bucket):
         model = GPTModel(config, layers, how["words"], how["sequence"], pre_process=state.is_pipeline_first_stage(**virtual), post_process=state.is_pipeline_last_stage(**virtual),
                          share_embeddings_and_output_weights=how["tied"], position_embedding_type="learned_absolute", vp_stage=number)
         own.append(model)
-        with torch.no_grad():  # gains of one and biases of zero could change places, and nobody would see it
-            for name, p in model.named_parameters():
-                if p.dim() == 1:
-                    p += 0.05 * torch.randn(p.shape, generator=torch.Generator().manual_seed(hash(name) % 2**31))
+        hold = held(how, config, bucket, model, stage)
         if how["bf16"]:
             model = Float16Module(config, model)
-        stages.append(DistributedDataParallel(config, ddp, model, disable_bucketing=stage > 0))
+        stages.append(hold(model))
     return stages, own
 
 
@@ -189,8 +219,8 @@ def rank(number, how, folder):
     torch.distributed.destroy_process_group()
 
 
-def compare(weft, folder, seed):
-    how = draw(random.Random(seed))
+def compare(weft, folder, seed, family):
+    how = draw(random.Random(seed), family)
     print(f"seed {seed}: {how}", flush=True)
     ranks = [multiprocessing.get_context("fork").Process(target=rank, args=(r, how, folder)) for r in range(how["tp"] * how["pp"] * how["dp"])]
     for one in ranks:
@@ -221,6 +251,7 @@ def compare(weft, folder, seed):
 
 def main():
     words = recipe.words(__doc__)
+    words.add_argument("--family")
     args = words.parse_args()
     torch.set_num_threads(1)
     pretend_cuda()
@@ -230,7 +261,7 @@ def main():
         while made < args.cases:
             own = pathlib.Path(folder) / str(seed)
             own.mkdir()
-            made += compare(args.weft, own, seed)
+            made += compare(args.weft, own, seed, args.family)
             seed += 1
     print(f"{made} checkpoints of megatron-core in {len(FORMS)} forms: each form gives the same one of weft")
 

@@ -83,14 +83,14 @@ def megatron(shape):
     return model
 
 
-def usual_megatron(shape):
+def usual_megatron(shape, first=True, last=True, **layout):
     config = lambda layers: TransformerConfig(
         num_layers=layers, hidden_size=shape["width"], num_attention_heads=shape["heads"], use_cpu_initialization=True, hidden_dropout=0.0,
         attention_dropout=0.0, activation_func=activation(shape), gated_linear_unit=shape["gate"] is not None, ffn_hidden_size=shape["inner"],
         normalization=shape["norm"], add_bias_linear=shape["biases"],
-        layernorm_epsilon=1e-5, gradient_accumulation_fusion=False, masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False)
+        layernorm_epsilon=1e-5, gradient_accumulation_fusion=False, masked_softmax_fusion=False, bias_activation_fusion=False, persist_layer_norm=False, **layout)
     if shape["family"] == "bert":
-        return BertModel(config(shape["layers"]), 2 if shape["binary"] else 0, bert_layer_local_spec, shape["words"], shape["sequence"],
+        return BertModel(config(shape["layers"]), 2 if shape["binary"] else 0, bert_layer_local_spec, shape["words"], shape["sequence"], pre_process=first, post_process=last,
                          share_embeddings_and_output_weights=shape["tied"], add_binary_head=shape["binary"], position_embedding_type=shape["positions"])
     # Its own local blocks take transformer-engine's final norms, which is to say none.
     stack = lambda layer, count: TransformerBlockSubmodules([layer] * count, layer_norm=WrappedTorchNorm)

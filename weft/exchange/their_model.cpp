@@ -56,7 +56,7 @@ std::optional<TheirRun> run_of(const std::shared_ptr<megatron::Checkpoint>& chec
 
 TheirModel of_megatron(const fs::path& directory) {
   const auto checkpoint = std::make_shared<megatron::Checkpoint>(*megatron::find_iteration(directory));
-  const ModelConfig model = megatron::model_of(checkpoint->arguments());
+  const ModelConfig model = megatron::model_of(checkpoint->arguments(), family_of(checkpoint->model()));
   const fs::path iteration = checkpoint->iteration().directory;
   return {.program = Program::megatron,
           .model = model,

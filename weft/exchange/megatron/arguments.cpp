@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/model/kinds.h"
 
 namespace weft::exchange::megatron {
@@ -16,8 +17,7 @@ using torch::Value;
 
 /// What changes what a model computes and weft does not read from here; each is out of use as it is by
 /// default.
-constexpr std::string_view unread[] = {"multi_latent_attention",
-                                       "mtp_num_layers",
+constexpr std::string_view unread[] = {"mtp_use_repeated_layer",
                                        "heterogeneous_layers_config_path",
                                        "heterogeneous_layers_config_encoded_json",
                                        "hybrid_layer_pattern",
@@ -61,8 +61,15 @@ void by_layers(const Arguments& args, std::string_view name, int& every, std::ve
   }
 }
 
+/// Of what a run plans one by one.
+int at_most(const Arguments& a, std::string_view name, int most, int otherwise = 0) {
+  const std::int64_t number = a.whole(name, otherwise);
+  if (number > most) refuse(a, name, text("is ", number, ", expected ", most, " at most"));
+  return int(number);
+}
+
 void sizes(const Arguments& a, ModelConfig& m) {
-  m.layers = int(a.whole("num_layers"));
+  m.layers = at_most(a, "num_layers", most_layers);
   m.hidden = a.whole("hidden_size");
   m.ffn_hidden = a.whole("ffn_hidden_size");
   m.heads = int(a.whole("num_attention_heads"));
@@ -82,6 +89,8 @@ void positions(const Arguments& a, ModelConfig& m) {
     m.positions = Positions::rotary;
   else if (kind == "none")
     m.positions = Positions::none;
+  else if (kind == "relative" && m.kind == name_of(Family::t5))
+    m.positions = Positions::relative;
   else if (kind != "learned_absolute")
     refuse(a, "position_embedding_type", kind + " is in use, which weft does not read yet");
   m.rotary.base = a.real("rotary_base", m.rotary.base);
@@ -194,6 +203,56 @@ void experts(const Arguments& a, ModelConfig& m) {
   balancing(a, r);
 }
 
+/// Of heads that share no keys, and are as wide as their parts.
+void latents(const Arguments& a, ModelConfig& m) {
+  if (!a.flag("multi_latent_attention")) return;
+  LatentConfig& l = m.latent;
+  l.on = true;
+  l.query_rank = a.whole("q_lora_rank");
+  l.rank = a.whole("kv_lora_rank", l.rank);
+  l.plain_channels = a.whole("qk_head_dim", l.plain_channels);
+  l.turned_channels = a.whole("qk_pos_emb_head_dim", l.turned_channels);
+  l.value_channels = a.whole("v_head_dim", l.value_channels);
+  m.groups = 0;
+  m.channels = 0;
+  m.qkv_bias = false;
+  RotaryConfig& r = m.rotary;
+  if (r.interleaved)
+    refuse(a, "rotary_interleaved", "is in use with multi_latent_attention, which weft does not read yet");
+  if (r.scaling != RotaryScaling::none)
+    refuse(a, "multi_latent_attention",
+           "is in use with positions that are stretched as those of other attention are, which weft does not "
+           "read yet");
+  const std::string kind = a.word("rope_type", "yarn");
+  const double factor = a.real("rotary_scaling_factor", 1), mscale_all = a.real("mscale_all_dim");
+  if (kind != "yarn" && kind != "rope") refuse(a, "rope_type", kind + " is no kind that weft knows");
+  if (kind == "rope" && factor > 1 && mscale_all != 0)
+    refuse(a, "rope_type", "rope is in use with mscale_all_dim, which weft does not read yet");
+  if (kind == "rope" || factor == 1) return;
+  r.scaling = RotaryScaling::yarn;
+  r.factor = factor;
+  r.original_positions = a.whole("original_max_position_embeddings", 4096);
+  r.beta_fast = a.real("beta_fast", r.beta_fast);
+  r.beta_slow = a.real("beta_slow", r.beta_slow);
+  r.mscale = a.real("mscale", r.mscale);
+  r.mscale_all = mscale_all;
+}
+
+void further_tokens(const Arguments& a, ModelConfig& m) {
+  m.ahead.depths = at_most(a, "mtp_num_layers", most_depths);
+  m.ahead.factor = a.real("mtp_loss_scaling_factor", m.ahead.factor);
+}
+
+/// As many layers as a GPT has are its decoder's.
+void two_stacks(const Arguments& a, ModelConfig& m) {
+  m.decoder_layers = m.layers;
+  m.layers = at_most(a, "encoder_num_layers", most_layers, m.layers);
+  m.sequence = a.whole("encoder_seq_length", m.sequence);
+  m.decoder_sequence = a.whole("decoder_seq_length");
+  m.relative.buckets = int(a.whole("relative_attention_num_buckets", m.relative.buckets));
+  m.relative.farthest = int(a.whole("relative_attention_max_distance", m.relative.farthest));
+}
+
 }  // namespace
 
 const Value* Arguments::find(std::string_view name) const {
@@ -233,15 +292,20 @@ std::string Arguments::word(std::string_view name, std::string_view otherwise) c
   return std::string(otherwise);
 }
 
-ModelConfig model_of(const Arguments& args) {
+ModelConfig model_of(const Arguments& args, Family family) {
   for (const std::string_view name : unread) must_not_say(args, name);
   ModelConfig model;
+  model.kind = name_of(family);
   sizes(args, model);
   positions(args, model);
   norms(args, model);
   mlp(args, model);
   attention(args, model);
   experts(args, model);
+  latents(args, model);
+  further_tokens(args, model);
+  if (family == Family::t5) two_stacks(args, model);
+  if (family == Family::bert) model.sentence_order = args.flag("bert_binary_head", true);
   model.tied_output = !args.flag("untie_embeddings_and_output_weights");
   model.hidden_dropout = args.real("hidden_dropout", model.hidden_dropout);
   model.attention_dropout = args.real("attention_dropout", model.attention_dropout);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/exchange/megatron/family.h"
 #include "weft/exchange/torch/value.h"
 #include "weft/model/config.h"
 
@@ -31,8 +32,8 @@ class Arguments {
   std::string who_;
 };
 
-/// The model that they describe, complete; a sequence is as long as the run's. Fails with Kind::data, naming
-/// the argument, where weft does not compute it.
-ModelConfig model_of(const Arguments& args);
+/// The model of that family that they describe, complete; a sequence is as long as the run's. Fails with
+/// Kind::data, naming the argument, where weft does not compute it.
+ModelConfig model_of(const Arguments& args, Family family = Family::gpt);
 
 }  // namespace weft::exchange::megatron

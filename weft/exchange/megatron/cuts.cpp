@@ -23,19 +23,23 @@ Degrees degrees_of(const Arguments& args) {
                     .pp = degree(args, "pipeline_model_parallel_size"),
                     .ep = degree(args, "expert_model_parallel_size"),
                     .experts_tp = degree(args, "expert_tensor_parallel_size", tp),
-                    .gated = args.flag("swiglu") || args.flag("geglu") || args.flag("quick_geglu")};
+                    .gated = args.flag("swiglu") || args.flag("geglu") || args.flag("quick_geglu"),
+                    .latents_cut = args.word("transformer_impl") == "local"};
   if (const double ranks = double(out.pp) * double(out.ep) * double(std::max(out.tp, out.experts_tp));
       ranks > most_ranks)
     fail(Kind::data, args.who(), ": asks for ", ranks, " ranks, expected ", most_ranks, " at most");
   return out;
 }
 
-Cut cut_of(std::string_view name, bool gated) {
+Cut cut_of(std::string_view name, const Degrees& ways) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("layer_norm_")) return Cut::not_at_all;
-  if (has("linear_fc1.")) return gated ? Cut::halves_of_rows : Cut::rows;
-  if (has("word_embeddings.") || has("output_layer.") || has("linear_qkv.") || has("softmax_offset"))
-    return Cut::rows;
+  if (has("linear_fc1.")) return ways.gated ? Cut::halves_of_rows : Cut::rows;
+  if (has("_down_proj.")) return ways.latents_cut ? Cut::rows : Cut::not_at_all;
+  for (const std::string_view of_rows :
+       {"word_embeddings.", "output_layer.", "linear_qkv.", "softmax_offset", "linear_q.", "linear_kv.",
+        "linear_q_proj.", "_up_proj.", "eh_proj."})
+    if (has(of_rows)) return Cut::rows;
   if (name.ends_with("linear_proj.weight") || name.ends_with("linear_fc2.weight")) return Cut::columns;
   return Cut::not_at_all;
 }

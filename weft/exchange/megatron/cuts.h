@@ -12,8 +12,6 @@
 namespace weft::exchange::megatron {
 
 enum class Cut : std::uint8_t { not_at_all, rows, halves_of_rows, columns };
-/// Of a tensor of such a plain name, where gates may stand above what they gate.
-Cut cut_of(std::string_view name, bool gated);
 /// Whether it is one of the experts that expert ranks share.
 bool is_of_experts(std::string_view name);
 
@@ -21,9 +19,13 @@ bool is_of_experts(std::string_view name);
 struct Degrees {
   std::int64_t tp = 1, pp = 1, ep = 1;
   std::int64_t experts_tp = 1;  // ranks that cut an expert's tensors
-  bool gated = false;           // MLPs
+  bool gated = false;           // MLPs, whose gates stand above what they gate
+  bool latents_cut = false;     // what makes latents is cut; with Transformer Engine all ranks hold it whole
 };
 Degrees degrees_of(const Arguments& args);
+
+/// Of a tensor of such a plain name.
+Cut cut_of(std::string_view name, const Degrees& ways);
 
 /// Rows of a rank's matrix that follow each other in the whole one, too.
 struct Block {

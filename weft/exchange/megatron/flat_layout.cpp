@@ -76,7 +76,7 @@ FlatLayout::Row FlatLayout::row_of(const std::vector<std::string>& names, bool o
     if (copy) whole = model_.find(words);
     if (whole == nullptr) continue;
     const std::int64_t ways = is_of_experts(name) ? ways_.experts_tp : ways_.tp;
-    const Cut cut = cut_of(name, ways_.gated);
+    const Cut cut = cut_of(name, ways_);
     FlatParameter one{.name = name, .whole = whole, .portion = portion_of(*whole, cut, ways, rank)};
     out.lying.push_back(
         {.elements = one.portion.elements(), .alone = tied_ && ways_.pp > 1 && (copy || name == words)});

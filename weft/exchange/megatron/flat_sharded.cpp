@@ -126,7 +126,8 @@ class Search {
   Search(const Checkpoint& checkpoint, const FlatLayout& layout)
       : checkpoint_(checkpoint),
         layout_(layout),
-        layers_(checkpoint.arguments().whole("num_layers")),
+        names_(family_of(checkpoint.model()), checkpoint.arguments()),
+        layers_(names_.layers()),
         experts_(checkpoint.arguments().whole("num_experts") / layout.ways().ep) {}
 
   std::optional<std::vector<Stage>> stages(const Order& order, std::int64_t bucket_size) const {
@@ -157,23 +158,20 @@ class Search {
     const auto add = [&](const std::string& name, bool otherwise = false) {
       if (otherwise || model.find(name) != nullptr) out.push_back(name);
     };
-    if (stage.has_words) {
-      add("embedding.word_embeddings.weight");
-      add("embedding.position_embeddings.weight");
-    }
+    const ExpertRange experts{expert_rank * experts_, experts_};
+    if (stage.has_words)
+      for (const std::string& name : names_.before_layers()) add(name);
     for (std::int64_t layer = stage.first; layer < stage.first + stage.layers; ++layer)
-      for (const std::string& name : names_in_layer(layer, {expert_rank * experts_, experts_}, order))
-        add(name);
-    if (stage.has_output) {
-      add("decoder.final_layernorm.weight");
-      add("decoder.final_layernorm.bias");
-      add("output_layer.weight", !stage.has_words && layout_.ways().pp > 1);
-    }
+      for (const std::string& name : names_.of_layer(layer, experts, order)) add(name);
+    if (stage.has_output)
+      for (const std::string& name : names_.behind_layers(experts, order))
+        add(name, name == "output_layer.weight" && !stage.has_words && layout_.ways().pp > 1);
     return out;
   }
 
   const Checkpoint& checkpoint_;
   const FlatLayout& layout_;
+  ModuleNames names_;
   std::int64_t layers_, experts_;
 };
 

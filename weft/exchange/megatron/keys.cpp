@@ -4,6 +4,8 @@
 #include <cctype>
 #include <utility>
 
+#include "weft/exchange/megatron/family.h"
+
 namespace weft::exchange::megatron {
 namespace {
 
@@ -23,7 +25,19 @@ constexpr Names in_layer[] = {
     {"attention.q_norm.", {"self_attention.q_layernorm.", ""}},
     {"attention.k_norm.", {"self_attention.k_layernorm.", ""}},
     {"attention.sinks", {"self_attention.core_attention.softmax_offset", ""}},
+    {"attention.query.", {"self_attention.linear_q_proj.", ""}},
+    {"attention.query_down.", {"self_attention.linear_q_down_proj.", ""}},
+    {"attention.query_norm.", {"self_attention.linear_q_up_proj.layer_norm_", "self_attention.q_layernorm."}},
+    {"attention.query_up.", {"self_attention.linear_q_up_proj.", ""}},
+    {"attention.key_value_down.", {"self_attention.linear_kv_down_proj.", ""}},
+    {"attention.key_value_norm.",
+     {"self_attention.linear_kv_up_proj.layer_norm_", "self_attention.kv_layernorm."}},
+    {"attention.key_value_up.", {"self_attention.linear_kv_up_proj.", ""}},
     {"attention.project.", {"self_attention.linear_proj.", ""}},
+    {"cross_norm.", {"pre_cross_attn_layernorm.", ""}},
+    {"cross.query.", {"cross_attention.linear_q.", ""}},
+    {"cross.key_value.", {"cross_attention.linear_kv.", ""}},
+    {"cross.project.", {"cross_attention.linear_proj.", ""}},
     {"mlp.up.", {"mlp.linear_fc1.", ""}},
     {"mlp.down.", {"mlp.linear_fc2.", ""}},
     {"router.", {"mlp.router.", ""}},
@@ -34,19 +48,35 @@ constexpr Names in_layer[] = {
 constexpr Names outside[] = {
     {"embedding.words", {"embedding.word_embeddings.weight", ""}},
     {"embedding.positions", {"embedding.position_embeddings.weight", ""}},
-    {"final_norm.", {"decoder.final_layernorm.", ""}},
-    {"output.words", {"output_layer.weight", ""}},
+    {"embedding.types", {"embedding.tokentype_embeddings.weight", ""}},
+    {"encoder.distances", {"encoder_relative_pos_emb.relative_attention_bias.weight", ""}},
+    {"decoder.distances", {"decoder_relative_pos_emb.relative_attention_bias.weight", ""}},
+    {"encoder.final_norm.", {"encoder.final_layernorm.", ""}},
+    {"decoder.final_norm.", {"decoder.final_layernorm.", ""}},
+    {"pooler.", {"pooler.dense.", ""}},
+    {"sentence_order.", {"binary_head.", ""}},
+    {"transform.norm.", {"lm_head.layer_norm.", ""}},
+    {"transform.", {"lm_head.dense.", ""}},
+};
+/// What stands in front of a further token's layer, and behind it.
+constexpr Names ahead[] = {
+    {"word_norm.", {"enorm.", ""}},
+    {"hidden_norm.", {"hnorm.", ""}},
+    {"join.", {"eh_proj.", ""}},
+    {"final_norm.", {"final_layernorm.", ""}},
 };
 
 /// A norm's gain is a weight there.
 std::string ending(std::string_view ours) { return ours == "gain" ? "weight" : std::string(ours); }
 
+/// Of rows that begin alike the longer one stands first.
 void add_names(std::span<const Names> table, std::string_view ours, const std::string& front,
                std::vector<std::string>& out) {
   for (const auto& [mine, theirs] : table) {
     if (!ours.starts_with(mine)) continue;
     for (const std::string_view name : theirs)
       if (!name.empty()) out.push_back(front + std::string(name) + ending(ours.substr(mine.size())));
+    return;
   }
 }
 
@@ -87,18 +117,10 @@ std::string plain_name(const std::string& theirs) {
   return theirs.substr(0, name) + theirs.substr(digits) + "." + theirs.substr(name, digits - name);
 }
 
-std::vector<std::string> their_names(const std::string& ours, const ModelConfig& model) {
-  std::vector<std::string> out;
-  std::string_view name = ours;
-  if (!name.starts_with(layers_word)) {
-    add_names(outside, name, "", out);
-    return out;
-  }
-  name.remove_prefix(layers_word.size());
-  const std::size_t dot = name.find('.');
-  const std::string front = "decoder.layers." + std::string(name.substr(0, dot)) + ".";
-  const int layer = std::stoi(std::string(name.substr(0, dot)));
-  name.remove_prefix(dot + 1);
+namespace {
+
+/// Of a layer, or of one of its experts, behind `front`.
+std::vector<std::string> names_within(std::string_view name, const std::string& front, bool has_experts) {
   constexpr std::string_view experts = "experts.";
   if (name.starts_with(experts)) {
     name.remove_prefix(experts.size());
@@ -108,10 +130,58 @@ std::vector<std::string> their_names(const std::string& ours, const ModelConfig&
     const bool up = name.starts_with("up.");
     return {expert + (up ? "linear_fc1." : "linear_fc2.") + std::string(name.substr(up ? 3 : 5))};
   }
+  std::vector<std::string> out;
   add_names(in_layer, name, front, out);
   // The norm before experts stands alone with Transformer Engine, and has a dense layer's name without.
-  if (model.experts.at(layer) && name.starts_with("mlp_norm.")) std::swap(out.front(), out.back());
+  if (has_experts && name.starts_with("mlp_norm.")) std::swap(out.front(), out.back());
   return out;
+}
+
+std::vector<std::string> names_outside(std::string_view name, const ModelConfig& model) {
+  const bool bert = model.kind == name_of(Family::bert), t5 = model.kind == name_of(Family::t5);
+  std::vector<std::string> out;
+  constexpr std::string_view final_norm = "final_norm.", output = "output.";
+  if (name.starts_with(final_norm)) {
+    out.push_back((bert ? "encoder." : "decoder.") + std::string("final_layernorm.") +
+                  ending(name.substr(final_norm.size())));
+  } else if (name.starts_with(output)) {
+    const std::string_view what = name.substr(output.size());
+    out.push_back((t5 ? "lm_head." : "") + std::string("output_layer.") +
+                  (what == "words" ? "weight" : std::string(what)));
+  } else {
+    add_names(outside, name, "", out);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> their_names(const std::string& ours, const ModelConfig& model) {
+  struct Stack {
+    std::string_view mine, theirs;
+  };
+  const Stack stacks[] = {
+      {"encoder.layers.", "encoder.layers."},
+      {"decoder.layers.", "decoder.layers."},
+      {"ahead.layers.", "mtp.layers."},
+      {layers_word, model.kind == name_of(Family::bert) ? "encoder.layers." : "decoder.layers."}};
+  for (const auto& [mine, theirs] : stacks) {
+    if (!ours.starts_with(mine)) continue;
+    const std::size_t dot = ours.find('.', mine.size());
+    const std::string number = ours.substr(mine.size(), dot - mine.size());
+    std::string front = std::string(theirs) + number + ".";
+    const std::string_view name = std::string_view(ours).substr(dot + 1);
+    int layer = std::stoi(number);
+    if (mine == "ahead.layers.") {
+      std::vector<std::string> out;
+      add_names(ahead, name, front, out);
+      if (!out.empty()) return out;
+      front += "transformer_layer.";
+      layer = model.layers - 1;  // which those of further tokens are like
+    }
+    return names_within(name, front, model.experts.at(layer));
+  }
+  return names_outside(ours, model);
 }
 
 }  // namespace weft::exchange::megatron

@@ -30,7 +30,7 @@ class Key {
 /// mlp.experts.local_experts.5.linear_fc1.weight, mlp.experts.linear_fc1.weight5.
 std::string plain_name(const std::string& theirs);
 
-/// The names that a parameter of a GPT may have there: Transformer Engine's, and those of the layers that
+/// The names that a parameter of a model may have there: Transformer Engine's, and those of the layers that
 /// need none.
 std::vector<std::string> their_names(const std::string& ours, const ModelConfig& model);
 

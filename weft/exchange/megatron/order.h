@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/exchange/megatron/arguments.h"
+#include "weft/exchange/megatron/family.h"
 
 namespace weft::exchange::megatron {
 
@@ -27,8 +28,22 @@ std::vector<Order> orders_of(const Arguments& args);
 struct ExpertRange {
   std::int64_t first = 0, count = 0;
 };
-/// The plain names that a layer may have, in that order.
-std::vector<std::string> names_in_layer(std::int64_t layer, const ExpertRange& experts, const Order& order);
+
+/// The plain names that a model may have, in that order.
+class ModuleNames {
+ public:
+  ModuleNames(Family family, const Arguments& args);
+
+  /// Of all stacks; any stage may begin with any of them.
+  std::int64_t layers() const { return layers_; }
+  std::vector<std::string> before_layers() const;
+  std::vector<std::string> of_layer(std::int64_t layer, const ExpertRange& experts, const Order& order) const;
+  std::vector<std::string> behind_layers(const ExpertRange& experts, const Order& order) const;
+
+ private:
+  Family family_;
+  std::int64_t layers_ = 0, encoder_layers_ = 0, further_ = 0;
+};
 
 /// Whether it has a gradient; if not, it is kept in a model and by no optimizer.
 bool is_parameter(const std::string& name);

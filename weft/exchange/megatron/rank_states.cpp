@@ -156,7 +156,7 @@ class Numbered {
     const TheirTensor* whole = model_.find(name);
     if (whole == nullptr) return;
     const bool expert = is_of_experts(name);
-    const Cut cut = cut_of(name, ways_.gated);
+    const Cut cut = cut_of(name, ways_);
     const Portion portion = portion_of(*whole, cut, expert ? ways_.experts_tp : ways_.tp, file.rank.tp);
     const torch::StoredTensor* tensor = given.value == nullptr ? nullptr : given.value->tensor();
     const std::size_t rank = std::size_t(whole->shape.rank());

@@ -17,7 +17,8 @@ namespace {
 using torch::Map;
 using torch::Value;
 
-constexpr std::string_view layer_front = "decoder.layers.";
+/// What a stage has some of, numbered from nought on.
+constexpr std::string_view layer_fronts[] = {"decoder.layers.", "encoder.layers."};
 
 /// The number behind `front`, and what stands behind it.
 std::pair<std::int64_t, std::string> numbered(const std::string& name, std::size_t front) {
@@ -33,9 +34,10 @@ struct Place {
 };
 std::string global_name(const std::string& local, const Place& place) {
   std::string name = plain_name(local);
-  if (name.starts_with(layer_front)) {
-    const auto [layer, behind] = numbered(name, layer_front.size());
-    if (layer >= 0) name = text(layer_front, layer + place.first_layer, behind);
+  for (const std::string_view front : layer_fronts) {
+    if (!name.starts_with(front)) continue;
+    const auto [layer, behind] = numbered(name, front.size());
+    if (layer >= 0) name = text(front, layer + place.first_layer, behind);
   }
   constexpr std::string_view experts = ".mlp.experts.";
   const std::size_t at = name.find(experts);
@@ -47,8 +49,9 @@ std::string global_name(const std::string& local, const Place& place) {
 std::int64_t layers_in(const Map& model) {
   std::int64_t count = 0;
   for (const auto& [name, value] : model.entries)
-    if (name.text() != nullptr && name.text()->starts_with(layer_front))
-      count = std::max(count, numbered(*name.text(), layer_front.size()).first + 1);
+    for (const std::string_view front : layer_fronts)
+      if (name.text() != nullptr && name.text()->starts_with(front))
+        count = std::max(count, numbered(*name.text(), front.size()).first + 1);
   return count;
 }
 
@@ -67,11 +70,15 @@ class OfRanks {
       fail(Kind::data, args.who(), ": expert_tensor_parallel_size ", ways_.experts_tp,
            " is not tensor_model_parallel_size ", ways_.tp,
            ": in files of ranks weft reads experts that are cut as other layers are");
+    if (args.whole("mtp_num_layers") > 0 && ways_.pp > 1)
+      fail(Kind::data, args.who(), ": mtp_num_layers is in use with pipeline_model_parallel_size ", ways_.pp,
+           ": in files of ranks weft reads further tokens of one stage alone; have Megatron save torch_dist");
     for (std::int64_t p = 0; p < ways_.pp; ++p)
       for (std::int64_t e = 0; e < ways_.ep; ++e)
         for (std::int64_t t = 0; t < ways_.tp; ++t) open({.tp = t, .pp = p, .ep = e});
     read_models();
     into_.model_.check_whole();
+    if (family_of(into_.model_) == Family::t5) drop_second_names(into_.model_, directory_.string());
     if (!has_states(files_)) return;
     into_.settle_ = [files = files_, open = std::make_shared<OpenFiles>()](const Checkpoint& checkpoint) {
       return settle_ranks(checkpoint, files, *open);
@@ -142,7 +149,12 @@ class OfRanks {
         }
         first_layer += layers;
       }
-    if (first_layer == 0) fail(Kind::data, files_.front().who, ": holds no layer of a GPT");
+    if (first_layer == 0) fail(Kind::data, files_.front().who, ": holds no layer of a model");
+  }
+
+  /// What a T5 has two names for is one parameter.
+  static bool is_second_name(const std::string& name, const Map& model) {
+    return model.find("lm_head." + name) != nullptr || model.find("embedding." + name) != nullptr;
   }
 
   /// Returns the names of its tensors in the whole model.
@@ -152,7 +164,8 @@ class OfRanks {
     std::vector<std::string> names;
     for (const auto& [key, value] : model.entries) {
       if (key.text() == nullptr || key.text()->ends_with("_extra_state")) continue;
-      const std::string& name = names.emplace_back(global_name(*key.text(), place));
+      const std::string name = global_name(*key.text(), place);
+      if (!is_second_name(name, model)) names.push_back(name);
       const torch::StoredTensor* tensor = value.tensor();
       if (tensor == nullptr) fail(Kind::data, file.who, ": ", *key.text(), " is ", value.kind());
       if (!tensor->held || !is_float(tensor->dtype))
@@ -168,7 +181,7 @@ class OfRanks {
     if (rank < 1 || rank > 2 || tensor.elements() == 0 || tensor.elements() > tensor.storage_elements)
       fail(Kind::data, file.who, ": ", name, " has ", rank,
            " dimensions, expected 1 or 2 with numbers of its own");
-    const Cut cut = cut_of(name, ways_.gated);
+    const Cut cut = cut_of(name, ways_);
     Dims dims{std::span<const std::int64_t>(tensor.size)};
     if (cut == Cut::columns) dims[1] *= ways_.tp;
     if (cut == Cut::rows || cut == Cut::halves_of_rows) dims[0] *= ways_.tp;

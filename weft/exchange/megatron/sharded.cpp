@@ -44,6 +44,10 @@ class Sharded {
     into_.model_.check_whole();
     for (const Tensors* tensors : {&states_.masters, &states_.first_moments, &states_.second_moments})
       tensors->check_whole();
+    if (family_of(into_.model_) == Family::t5)
+      for (Tensors* tensors :
+           {&into_.model_, &states_.masters, &states_.first_moments, &states_.second_moments})
+        drop_second_names(*tensors, directory_.string());
     const FlatKeys flat = flat_keys_of(*items_);
     if (!flat.empty()) {
       if (const auto updates = updates_of(flat)) into_.updates_ = *updates;

@@ -63,6 +63,12 @@ const TheirTensor* Tensors::find(const std::string& name) const {
   return found == all_.end() ? nullptr : &found->second;
 }
 
+void Tensors::rename(const std::string& from, const std::string& to) {
+  auto node = all_.extract(from);
+  node.key() = to;
+  all_.insert(std::move(node));
+}
+
 void read(const TheirTensor& tensor, std::int64_t row, std::int64_t column, std::span<float> to) {
   const std::int64_t end = column + std::ssize(to);
   for (const Chunk& chunk : tensor.chunks) {

@@ -44,6 +44,8 @@ class Tensors {
   const TheirTensor* find(const std::string& name) const;
   const std::map<std::string, TheirTensor>& all() const { return all_; }
   void drop(const std::string& name) { all_.erase(name); }
+  /// Nothing of the other name may be there.
+  void rename(const std::string& from, const std::string& to);
 
  private:
   std::string who_;

@@ -2,6 +2,7 @@
 #include "weft/exchange/megatron/weights.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <set>
 #include <utility>
@@ -24,6 +25,11 @@ std::string_view ending_of(Part part) {
   return part == Part::second_moments ? ".v" : "";
 }
 
+std::string in_capitals(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return char(std::toupper(c)); });
+  return word;
+}
+
 /// Makes the recipes of one part of a checkpoint.
 class Cook {
  public:
@@ -44,7 +50,8 @@ class Cook {
       }
     for (const auto& [name, tensor] : tensors_.all())
       if (!used.contains(name))
-        fail(Kind::data, where_, ": holds ", name, ", which is no part of the GPT that its args describe");
+        fail(Kind::data, where_, ": holds ", name, ", which is no part of the ", in_capitals(model_.kind),
+             " that its args describe");
     return out;
   }
 
