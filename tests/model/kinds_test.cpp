@@ -84,7 +84,7 @@ TEST(ModelKinds, build_the_parameters_they_list) {
 TEST(ModelKinds, are_named_in_their_folders_alone) {
   const std::filesystem::path root = WEFT_SOURCE_DIR "/weft";
   const std::set<std::string> words_of_others{"model/config.h", "text/open.cpp", "data/masked_dataset.cpp",
-                                              "data/masked_open.cpp"};
+                                              "data/masked_open.cpp", "exchange/megatron/family.cpp"};
   int seen = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     const std::string path = std::filesystem::relative(entry.path(), root).string();

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/exchange/megatron/arguments_write.h"
+#include "weft/exchange/megatron/family.h"
 #include "weft/exchange/megatron/index_write.h"
 #include "weft/exchange/megatron/keys.h"
 #include "weft/exchange/torch/pickle.h"
@@ -145,7 +146,7 @@ fs::path release_directory(const fs::path& directory) { return directory / "rele
 
 Written write_release(const fs::path& directory, const ModelConfig& model, const ReadWeight& read,
                       const ReleaseForm& form) {
-  if (model.kind != "gpt")
+  if (model.kind != name_of(Family::gpt))
     fail(Kind::usage, "weft writes GPTs in Megatron's form, and this is a ", model.kind,
          "; checkpoints of weft and of Hugging Face can hold it");
   torch::Map arguments = arguments_of(model, form.dtype);
