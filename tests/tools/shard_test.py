@@ -76,6 +76,10 @@ class Shard(unittest.TestCase):
         self.assertEqual(list(shard(1, 1, "2")[2])[3:], ["sums:Words/Join.empty/1"])
         self.assertEqual(len(shard(1, 1, "1")[2]), 5)
 
+    def test_of_a_share_every_other_test_is_run_where_that_is_asked_for(self):
+        self.assertEqual(list(shard(1, 1, WEFT_EVERY="2")[2]), ["sums:Sums.carry", "sums:Words/Join.empty/0"])
+        self.assertEqual(list(shard(2, 2, WEFT_EVERY="2")[2]), ["sums:Sums.carry"])
+
     def test_a_share_without_tests_passes(self):
         self.assertEqual(shard(6, 6)[:2], (0, "shard: 0 tests passed, 0 failed\n"))
 
