@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/exchange/hub.h"
+#include "tests/exchange/megatron_files.h"
 #include "tests/exchange/torch_files.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
@@ -26,16 +27,6 @@ using support::TemporaryDirectory;
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path golden(const std::string& name) { return hub_model("megatron") / name; }
-
-template <class T>
-std::vector<T> numbers_in(const checkpoint::TensorFile& file, const char* name) {
-  const auto bytes = file.bytes(file.at(name));
-  std::vector<T> out(bytes.size() / sizeof(T));
-  std::memcpy(out.data(), bytes.data(), bytes.size());
-  return out;
-}
 
 std::vector<std::int32_t> words_in(const checkpoint::TensorFile& file, const char* name) {
   const auto wide = numbers_in<std::int64_t>(file, name);
@@ -108,12 +99,12 @@ class TwoRows {
 
 TEST_P(MegatronFamilies, logits_are_those_that_it_computed) {
   SoloCommunicator solo;
-  EXPECT_LT(apart(golden(GetParam()), solo), 1e-5);
+  EXPECT_LT(apart(megatron_golden(GetParam()), solo), 1e-5);
 }
 
 // A rank reads its own boxes alone.
 TEST_P(MegatronFamilies, logits_are_those_under_another_layout) {
-  run_as_threads(2, [&](Communicator& world) { EXPECT_LT(apart(golden(GetParam()), world), 1e-5); });
+  run_as_threads(2, [&](Communicator& world) { EXPECT_LT(apart(megatron_golden(GetParam()), world), 1e-5); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, MegatronFamilies,
@@ -121,8 +112,8 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, MegatronFamilies,
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(MegatronFamily, is_seen_from_the_tensors) {
-  const ModelConfig t5 = read_theirs(golden("t5_distopt")).model,
-                    bert = read_theirs(golden("bert_distopt")).model;
+  const ModelConfig t5 = read_theirs(megatron_golden("t5_distopt")).model,
+                    bert = read_theirs(megatron_golden("bert_distopt")).model;
   EXPECT_EQ(t5.kind, "t5");
   EXPECT_EQ(t5.layers, 2);
   EXPECT_EQ(t5.decoder_layers, 2);
@@ -131,11 +122,11 @@ TEST(MegatronFamily, is_seen_from_the_tensors) {
   EXPECT_EQ(t5.relative.buckets, 8);
   EXPECT_EQ(bert.kind, "bert");
   EXPECT_TRUE(bert.sentence_order);
-  EXPECT_EQ(read_theirs(golden("further_distopt")).model.kind, "gpt");
+  EXPECT_EQ(read_theirs(megatron_golden("further_distopt")).model.kind, "gpt");
 }
 
 TEST(MegatronFamily, of_further_tokens_has_their_number_and_factor) {
-  const ModelConfig model = read_theirs(golden("further_distopt")).model;
+  const ModelConfig model = read_theirs(megatron_golden("further_distopt")).model;
   EXPECT_EQ(model.ahead.depths, 2);
   EXPECT_EQ(model.ahead.factor, 0.3);
 }
@@ -143,7 +134,7 @@ TEST(MegatronFamily, of_further_tokens_has_their_number_and_factor) {
 TEST(MegatronBert, has_no_tensor_that_its_arguments_do_not_ask_for) {
   const TemporaryDirectory folder;
   const fs::path copy = folder / "copy";
-  fs::copy(golden("bert_distopt"), copy, fs::copy_options::recursive);
+  fs::copy(megatron_golden("bert_distopt"), copy, fs::copy_options::recursive);
   const fs::path common = copy / "iter_0000004/common.pt";
   const std::string args = entry("num_layers", number(2)) + entry("hidden_size", number(8)) +
                            entry("num_attention_heads", number(2)) + entry("ffn_hidden_size", number(12)) +

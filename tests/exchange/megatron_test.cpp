@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/exchange/hub.h"
+#include "tests/exchange/megatron_files.h"
 #include "tests/support/refused.h"
 #include "tests/support/temporary.h"
 #include "weft/base/file.h"
@@ -24,16 +25,6 @@ using ::testing::HasSubstr;
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path golden(const std::string& name) { return hub_model("megatron") / name; }
-
-template <class T>
-std::vector<T> numbers_in(const checkpoint::TensorFile& file, const char* name) {
-  const auto bytes = file.bytes(file.at(name));
-  std::vector<T> out(bytes.size() / sizeof(T));
-  std::memcpy(out.data(), bytes.data(), bytes.size());
-  return out;
-}
 
 /// Texts, and the logits of each of their words.
 struct Probe {
@@ -64,13 +55,15 @@ struct Case {
 
 class Megatron : public ::testing::TestWithParam<Case> {
  protected:
-  fs::path directory_ = golden(GetParam().name);
+  fs::path directory_ = megatron_golden(GetParam().name);
 };
 
 /// A copy that may be changed.
 class Copied {
  public:
-  explicit Copied(const std::string& name) { fs::copy(golden(name), here(), fs::copy_options::recursive); }
+  explicit Copied(const std::string& name) {
+    fs::copy(megatron_golden(name), here(), fs::copy_options::recursive);
+  }
   fs::path here() const { return folder_ / "copy"; }
   fs::path iteration() const { return here() / "iter_0000004"; }
 
@@ -120,9 +113,11 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, Megatron,
                          });
 
 TEST(MegatronFound, by_its_root_or_an_iteration) {
-  EXPECT_EQ(megatron::find_iteration(golden("gpt2_tp2"))->directory.filename(), "iter_0000004");
-  EXPECT_EQ(megatron::find_iteration(golden("gpt2_tp2") / "iter_0000004")->format, megatron::Format::sharded);
-  EXPECT_EQ(megatron::find_iteration(golden("gpt2_tp2_pp2_legacy"))->format, megatron::Format::ranks);
+  EXPECT_EQ(megatron::find_iteration(megatron_golden("gpt2_tp2"))->directory.filename(), "iter_0000004");
+  EXPECT_EQ(megatron::find_iteration(megatron_golden("gpt2_tp2") / "iter_0000004")->format,
+            megatron::Format::sharded);
+  EXPECT_EQ(megatron::find_iteration(megatron_golden("gpt2_tp2_pp2_legacy"))->format,
+            megatron::Format::ranks);
   const TemporaryDirectory empty;
   EXPECT_FALSE(megatron::find_iteration(empty.path()));
   EXPECT_FALSE(program_of(empty.path()));
@@ -149,7 +144,7 @@ TEST(MegatronFound, refuses_a_root_that_names_what_is_not_there) {
 }
 
 TEST(MegatronWeights, say_which_steps_they_are_after) {
-  const TheirModel theirs = read_theirs(golden("moe_ep2"));
+  const TheirModel theirs = read_theirs(megatron_golden("moe_ep2"));
   EXPECT_THAT(theirs.notices,
               ::testing::ElementsAre(::testing::EndsWith("iter_0000004: the model after 4 steps")));
   EXPECT_EQ(theirs.model.experts.count, 4);

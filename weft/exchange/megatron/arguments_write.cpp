@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/number.h"
 #include "weft/exchange/hub_config.h"
 #include "weft/exchange/megatron/arguments.h"
 
@@ -251,8 +252,7 @@ std::vector<std::pair<std::string, std::string>> left_out(const torch::Map& argu
 }
 
 std::int64_t padded_rows(const ModelConfig& model) {
-  const std::int64_t unit = std::max(model.vocabulary_unit, usual_unit);
-  return (model.vocabulary + unit - 1) / unit * unit;
+  return round_up(model.vocabulary, std::max(model.vocabulary_unit, usual_unit));
 }
 
 torch::Map arguments_of(const ModelConfig& model, Dtype dtype) {

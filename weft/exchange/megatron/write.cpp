@@ -1,8 +1,6 @@
 #include "weft/exchange/megatron/write.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <map>
 #include <memory>
 #include <utility>
 

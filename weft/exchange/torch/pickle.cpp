@@ -2,9 +2,6 @@
 
 #include <bit>
 #include <cstring>
-#include <functional>
-#include <limits>
-#include <numeric>
 
 #include "weft/base/error.h"
 
