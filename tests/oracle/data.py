@@ -2,7 +2,7 @@
 """Compares weft's samples and cached indices with megatron-core's own, on random documents: data.py WEFT [--cases N] [--seed S].
 
 Needs numpy, torch and megatron-core (`make oracle` installs them)."""
-import argparse, filecmp, json, pathlib, random, subprocess, sys, tempfile, warnings
+import filecmp, json, pathlib, random, subprocess, sys, tempfile, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
@@ -11,6 +11,8 @@ from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegat
 from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 from megatron.core.datasets.utils import get_blend_from_list
+
+import recipe
 
 
 class Tokenizer:
@@ -69,23 +71,30 @@ def compare(binary, folder, rng, number):
             allowed = torch.tril(segments[:, None] == segments[None, :])
             if not torch.equal(~allowed, item["attention_mask"][0]):
                 sys.exit(f"case {number}: attention of {name} {i} differs")
-    names = sorted(p.name for p in caches[1].iterdir())
-    equal, wrong, missing = filecmp.cmpfiles(*caches, names, shallow=False)
-    if wrong or missing or sorted(p.name for p in caches[0].iterdir()) != names:
-        sys.exit(f"case {number}: caches differ: {wrong} {missing} {names}")
+    return equal_caches(number, caches, flags)
+
+
+def equal_caches(case, caches, flags):
+    """How many files two folders have, all of them equal to the byte; else the end, and why."""
+    ours, theirs = (sorted(p.name for p in folder.iterdir()) for folder in caches)
+    equal, wrong, missing = filecmp.cmpfiles(*caches, theirs, shallow=False)
+    if wrong or missing or ours != theirs:
+        sys.exit(f"case {case}: caches differ: {wrong} missing {missing} only ours {sorted(set(ours) - set(theirs))}\nflags  {' '.join(flags)}")
     return len(equal)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("weft"), parser.add_argument("--cases", type=int, default=20), parser.add_argument("--seed", type=int, default=None)
-    args = parser.parse_args()
-    seed = random.randrange(2**32) if args.seed is None else args.seed
-    print(f"seed {seed}")
+def drawn(compare, cases=20):
+    """What compare(weft, folder, draws, number) says of each case that the command line asks for."""
+    args = recipe.words(None, cases).parse_args()
+    print(f"seed {args.seed}")
     with tempfile.TemporaryDirectory() as folder:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        files = sum(compare(args.weft, pathlib.Path(folder), random.Random(seed + n), n) for n in range(args.cases))
-    print(f"{args.cases} cases: samples equal, {files} cache files equal to the byte")
+        return [compare(args.weft, pathlib.Path(folder), random.Random(args.seed + n), n) for n in range(args.cases)]
+
+
+def main():
+    files = drawn(compare)
+    print(f"{len(files)} cases: samples equal, {sum(files)} cache files equal to the byte")
 
 
 if __name__ == "__main__":

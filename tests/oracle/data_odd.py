@@ -4,7 +4,7 @@ sequences, documents of several sequences, odd splits, many epochs, samples of o
 weights of any size, several and whole validation sets, and caches that one program wrote and the other reads.
 
 Needs numpy, torch and megatron-core (`make oracle` installs them)."""
-import argparse, filecmp, json, math, pathlib, random, shutil, sys, tempfile, warnings
+import json, shutil, sys, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
@@ -14,7 +14,7 @@ from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 from megatron.core.datasets.utils import get_blend_from_list
 
-from data import weft
+from data import drawn, equal_caches, weft
 
 SPLITS = ("train", "valid", "test")
 TYPES = (numpy.uint8, numpy.int8, numpy.int16, numpy.int32, numpy.int64, numpy.uint16)  # of the two others NumPy makes no ids
@@ -167,28 +167,17 @@ def compare(binary, folder, rng, number):
             if wrong := different(case, weft(binary, flags, name, 1)[0], item):
                 sys.exit(f"case {number}: {name} {i} differs in {wrong}\nflags  {' '.join(flags)}")
             compared += 1
-    names = sorted(p.name for p in case.caches[1].iterdir())
-    equal, wrong, missing = filecmp.cmpfiles(*case.caches, names, shallow=False)
-    if wrong or missing or sorted(p.name for p in case.caches[0].iterdir()) != names:
-        only = sorted(set(p.name for p in case.caches[0].iterdir()) - set(names))
-        sys.exit(f"case {number}: caches differ: {wrong} missing {missing} only ours {only}\nflags  {' '.join(case.flags)}")
+    equal = equal_caches(number, case.caches, case.flags)
     before = {p: p.stat().st_mtime_ns for p in case.caches[0].iterdir()}
     case.build(case.caches[0])
     if before != {p: p.stat().st_mtime_ns for p in case.caches[0].iterdir()}:
         sys.exit(f"case {number}: Megatron does not take the cache for its own")
-    return compared, len(equal)
+    return compared, equal
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("weft"), parser.add_argument("--cases", type=int, default=20), parser.add_argument("--seed", type=int, default=None)
-    args = parser.parse_args()
-    seed = random.randrange(2**32) if args.seed is None else args.seed
-    print(f"seed {seed}")
-    with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        done = [compare(args.weft, pathlib.Path(folder), random.Random(seed + n), n) for n in range(args.cases)]
-    print(f"{args.cases} cases: {sum(d[0] for d in done)} samples equal, {sum(d[1] for d in done)} cache files equal to the byte and read by both")
+    done = drawn(compare)
+    print(f"{len(done)} cases: {sum(d[0] for d in done)} samples equal, {sum(d[1] for d in done)} cache files equal to the byte and read by both")
 
 
 if __name__ == "__main__":

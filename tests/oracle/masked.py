@@ -2,7 +2,7 @@
 """Compares weft's samples and mappings of BERT and T5 with megatron-core's own, on random sentences: masked.py WEFT [--cases N] [--seed S].
 
 Needs numpy, torch and megatron-core (`make oracle` installs them)."""
-import argparse, filecmp, json, pathlib, random, shutil, sys, tempfile, warnings
+import json, shutil, sys, warnings
 
 warnings.filterwarnings("ignore")
 import numpy
@@ -13,7 +13,7 @@ from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 from megatron.core.datasets.t5_dataset import T5MaskedWordPieceDataset, T5MaskedWordPieceDatasetConfig
 from megatron.core.datasets.utils import get_blend_from_list
 
-from data import weft
+from data import drawn, equal_caches, weft
 
 SPLITS = ("train", "valid", "test")
 SENTINELS = 100
@@ -112,23 +112,12 @@ def compare(binary, folder, rng, number):
             if wrong := different(case, ours, dataset[i]):
                 sys.exit(f"case {number}: {name} {i} differs in {wrong}\nflags  {' '.join(case.flags)}")
             compared += 1
-    names = sorted(p.name for p in case.caches[1].iterdir())
-    equal, wrong, missing = filecmp.cmpfiles(*case.caches, names, shallow=False)
-    if wrong or missing or sorted(p.name for p in case.caches[0].iterdir()) != names:
-        sys.exit(f"case {number}: caches differ: {wrong} {missing} {names}\nflags  {' '.join(case.flags)}")
-    return compared, len(equal)
+    return compared, equal_caches(number, case.caches, case.flags)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("weft"), parser.add_argument("--cases", type=int, default=20), parser.add_argument("--seed", type=int, default=None)
-    args = parser.parse_args()
-    seed = random.randrange(2**32) if args.seed is None else args.seed
-    print(f"seed {seed}")
-    with tempfile.TemporaryDirectory() as folder:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
-        done = [compare(args.weft, pathlib.Path(folder), random.Random(seed + n), n) for n in range(args.cases)]
-    print(f"{args.cases} cases: {sum(d[0] for d in done)} samples equal, {sum(d[1] for d in done)} cache files equal to the byte")
+    done = drawn(compare)
+    print(f"{len(done)} cases: {sum(d[0] for d in done)} samples equal, {sum(d[1] for d in done)} cache files equal to the byte")
 
 
 if __name__ == "__main__":
