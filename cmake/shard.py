@@ -3,7 +3,7 @@
 of those that are one test with other values only every EACH-th.
 
 A test that ends the process has failed; the tests behind it run in another process. At the end every test of the share has passed, was
-skipped or has failed. Where $WEFT_EVERY is a number, it is every so many-th test of the share. Where $WEFT_TIMES names a folder, a file there says of each "seconds passed|failed|skipped name".
+skipped or has failed. Where $WEFT_EVERY is a number, it is every so many-th test of the share, and $WEFT_TURN, another number, says which. Where $WEFT_TIMES names a folder, a file there says of each "seconds passed|failed|skipped name".
 """
 import os
 import pathlib
@@ -72,8 +72,8 @@ def run(binary, names):
 def main():
     binary, number, of = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     each = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    every = int(os.environ.get("WEFT_EVERY", "1"))
-    mine = some_of(names_of(binary), each)[number - 1 :: of][number % every :: every]
+    every, turn = int(os.environ.get("WEFT_EVERY", "1")), int(os.environ.get("WEFT_TURN", "0"))
+    mine = some_of(names_of(binary), each)[number - 1 :: of][(number + turn) % every :: every]
     found = {}
     while left := [name for name in mine if name not in found]:
         more = run(binary, left)

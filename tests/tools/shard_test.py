@@ -80,6 +80,11 @@ class Shard(unittest.TestCase):
         self.assertEqual(list(shard(1, 1, WEFT_EVERY="2")[2]), ["sums:Sums.carry", "sums:Words/Join.empty/0"])
         self.assertEqual(list(shard(2, 2, WEFT_EVERY="2")[2]), ["sums:Sums.carry"])
 
+    def test_takes_the_others_in_their_turn(self):
+        turns = [list(shard(1, 1, WEFT_EVERY="2", WEFT_TURN=str(turn))[2]) for turn in range(3)]
+        self.assertEqual(turns[0], turns[2])
+        self.assertEqual(sorted(turns[0] + turns[1]), sorted(shard(1, 1)[2]))
+
     def test_a_share_without_tests_passes(self):
         self.assertEqual(shard(6, 6)[:2], (0, "shard: 0 tests passed, 0 failed\n"))
 
