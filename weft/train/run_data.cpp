@@ -12,7 +12,6 @@
 #include "weft/model/kinds.h"
 #include "weft/model/layer_parts.h"
 #include "weft/text/open.h"
-#include "weft/train/asked_data.h"
 
 namespace weft {
 namespace {
@@ -164,14 +163,14 @@ void check_names(const DataConfig& config, const data::Datasets& sets) {
 }
 
 /// What the data room is asked for, whichever family reads it; of a completed configuration.
-data::DataRequest data_request(const DataNeeds& config, std::int64_t vocabulary, std::int64_t samples) {
+data::DataRequest data_request(const DataNeeds& config, std::int64_t vocabulary) {
   const RunLength& length = config.length;
   const EvalCounts eval = eval_counts(config.eval, length.steps);
   data::DataRequest request;
   request.paths = data::data_paths(path_flags(config.data));
   request.split = unless_empty(config.data.split);
   const std::int64_t read = length.batches.consumed_after(length.steps);
-  request.sizes = {std::max(read, samples), eval.valid, eval.test};
+  request.sizes = {std::max(read, config.asked), eval.valid, eval.test};
   if (config.eval.skip_train) request.sizes[0] = 0;
   if (config.eval.whole_set) request.sizes[1].reset();
   if (config.one_epoch && !config.eval.skip_train) request.sizes[0].reset();
@@ -256,16 +255,13 @@ data::ConversationRules conversation_rules(const ModelConfig& model, const DataC
           .transcribe = data::transcriber(tokenizer, std::move(format), what)};
 }
 
-RunData open_run_data(const DataNeeds& config) { return open_asked_data(config, 0); }
-
-RunData open_asked_data(const DataNeeds& config, std::int64_t asked) {
+RunData open_run_data(const DataNeeds& config) {
   RunData run{.tokenizer = run_tokenizer(config.data.tokenizer, config.model.vocabulary),
               .sets = {},
               .length = config.length};
   const Samples samples = kind_of(config.model).samples(config.model);
   const Tokenizer* const tokenizer = run.tokenizer.get();
-  const data::DataRequest request =
-      data_request(config, known_words(tokenizer, config.model.vocabulary), asked);
+  const data::DataRequest request = data_request(config, known_words(tokenizer, config.model.vocabulary));
   if (config.data.chat.on) {
     run.sets = data::open_conversation_datasets(request, conversation_rules(config.model, config.data));
   } else if (samples.of == Samples::Of::documents) {

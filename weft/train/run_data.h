@@ -37,6 +37,9 @@ struct DataNeeds {
   std::int64_t seed = 0;
   RunLength length;
   bool one_epoch = false;  // of the training data, however many samples the run reads
+  /// What a length in samples asks for, whole steps or not, as Megatron has it: a run that goes on by another
+  /// batch takes other steps of the same samples.
+  std::int64_t asked = 0;
 };
 RunData open_run_data(const DataNeeds& config);
 

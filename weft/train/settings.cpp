@@ -7,8 +7,8 @@
 #include "weft/model/count.h"
 #include "weft/model/experts.h"
 #include "weft/model/layer_parts.h"
-#include "weft/train/asked_data.h"
 #include "weft/train/ranks.h"
+#include "weft/train/run_data.h"
 #include "weft/train/stages.h"
 
 namespace weft {
@@ -80,13 +80,13 @@ Progress progress_of(const TrainConfig& config, const RunLength& length) {
 }
 
 RunData open_run_data(const TrainConfig& config, Epoch epoch) {
-  return open_asked_data({.model = config.model,
-                          .data = config.data,
-                          .eval = config.eval,
-                          .seed = config.run.seed,
-                          .length = run_length(config),
-                          .one_epoch = epoch == Epoch::one || config.data.difficulty.on()},
-                         config.length.samples);
+  return open_run_data({.model = config.model,
+                        .data = config.data,
+                        .eval = config.eval,
+                        .seed = config.run.seed,
+                        .length = run_length(config),
+                        .one_epoch = epoch == Epoch::one || config.data.difficulty.on(),
+                        .asked = config.length.samples});
 }
 
 ReplicaConfig replica_config(const TrainConfig& config) {
