@@ -13,7 +13,8 @@ using namespace weft::testing;
 namespace {
 
 /// Words are most of it.
-TrainConfig wordy(const char* kind, const ParallelConfig& parallel, int microbatches) {
+TrainConfig wordy(const char* kind, const ParallelConfig& parallel, int microbatches,
+                  const std::function<void(TrainConfig&)>& change = {}) {
   return tiny(parallel, [&](TrainConfig& c) {
     c.model.kind = kind;
     c.model.layers = 2;
@@ -25,6 +26,7 @@ TrainConfig wordy(const char* kind, const ParallelConfig& parallel, int microbat
       c.model.sequence = 48;
       c.model.decoder_sequence = 32;
     }
+    if (change) change(c);
   });
 }
 
@@ -87,4 +89,35 @@ TEST(Plan, counts_words_that_another_stage_counts) {
     expect_every_byte(wordy("t5", {.pp = 2, .dp = 2, .zero = zero}, 3));
   }
   expect_every_byte(wordy("gpt", {.pp = 2, .dp = 2, .zero = 2}, 3));
+}
+
+/// Sums are of eighths, of heads as wide.
+void exact(TrainConfig& c) {
+  c.model.exact = true;
+  c.model.channels = 8;
+  c.model.vocabulary = 256;
+}
+
+// Of six microbatches two sums wait at once, as of four; of eight three. They are whole, whoever keeps what.
+TEST(Plan, counts_whole_sums_that_wait_in_exact_mode) {
+  for (const int zero : {1, 2, 3}) {
+    SCOPED_TRACE(zero);
+    for (const int microbatches : {3, 6, 8})
+      expect_every_byte(wordy("gpt", {.dp = 2, .zero = zero}, microbatches, exact));
+  }
+}
+
+// Of an expert to whom two ranks send tokens, each one's sequences have sums of their own. The router shares
+// tokens out evenly.
+TEST(Plan, counts_sums_of_experts_that_wait_in_exact_mode) {
+  const TrainConfig c = wordy("gpt", {.dp = 2, .ep = 2}, 16, [](TrainConfig& of) {
+    exact(of);
+    of.model.vocabulary = 64;
+    of.model.linear_bias = false;
+    of.model.experts.count = 4;
+    of.model.experts.router.balancing = {Balancing::sinkhorn};
+  });
+  const std::vector<std::int64_t> planned = planned_for_ranks(c), held = held_by_ranks(c);
+  for (std::size_t rank = 0; rank < held.size(); ++rank)
+    EXPECT_NEAR(double(planned[rank]), double(held[rank]), 0.03 * double(held[rank]));
 }

@@ -130,9 +130,9 @@ int enough(const TrainConfig& c, int microbatches) {
   return std::min(microbatches, (full + microbatches % p.pp) * together);
 }
 
-/// Partial sums of gradients that wait in exact mode (optim/grad_tree.h): as many as the tree over a step's
-/// microbatches is deep.
-int waiting_sums(int microbatches) { return int(std::bit_width(unsigned(std::max(microbatches - 1, 0)))); }
+/// Partial sums of gradients that wait at once in exact mode, of so many passes (optim/grad_tree.h): the left
+/// half is one where the right one is made, and is not the smaller.
+int waiting_sums(int passes) { return int(std::bit_width(unsigned(std::max(passes, 1)))) - 1; }
 
 /// How many more there are than the microbatches that are counted have.
 int sums_not_counted(const TrainConfig& c, std::span<const Moment> moments) {
@@ -145,12 +145,16 @@ int sums_not_counted(const TrainConfig& c, std::span<const Moment> moments) {
   return all - some;
 }
 
-/// Those that the microbatches which are not counted would add.
+/// Those that the microbatches which are not counted would add: of whole blocks, and where sequences of
+/// several ranks meet in one pass, of each.
 std::vector<Tensor> further_sums(const Replica& replica, int levels) {
   std::vector<Tensor> out;
-  for (int i = 0; i < levels; ++i)
-    for (const WeightBlock& block : replica.weights().blocks())
-      out.push_back(empty(replica.device(), block.grads.shape(), Dtype::f32, Use::gradients));
+  for (const WeightBlock& block : replica.weights().blocks()) {
+    if (block.kind.role == Role::kept) continue;
+    const int sums = levels * block.slots.front().parameter->sequences;
+    for (int i = 0; i < sums; ++i)
+      out.push_back(empty(replica.device(), {block.elements}, Dtype::f32, Use::gradients));
+  }
   return out;
 }
 
