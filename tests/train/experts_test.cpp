@@ -144,6 +144,17 @@ TEST(ExpertRuns, begin_where_a_model_without_experts_ended) {
   EXPECT_NEAR(train(completed(experts)).losses.front(), before, 1e-5 * before);
 }
 
+TEST(ExpertRuns, make_experts_of_experts_for_nobody) {
+  const TemporaryDirectory folder;
+  train(saving(completed(experts_run()), folder.path()));
+  TrainConfig again = experts_run();
+  again.checkpoint.load = folder.path().string();
+  again.checkpoint.upcycle = true;
+  EXPECT_THAT(refused([&] { train(completed(again)); }),
+              HasSubstr("step_00000006: has experts already, and {checkpoint.upcycle} makes them of MLPs: "
+                        "leave it out to go on from there"));
+}
+
 TEST(ExpertRuns, refuse_what_is_no_beginning) {
   TrainConfig c = experts_run();
   c.checkpoint.upcycle = true;
