@@ -133,6 +133,8 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
   if (!out.weights_only) {
     say_tokenizers(facts, into, out.notices);
     if (auto others = other_settings(facts, into.config); !others.empty()) out.notices.push_back(others);
+  } else if (auto other = another_model(facts, into.config); !other.empty()) {
+    out.notices.push_back(other);
   }
   out.facts = std::move(facts);
 }
