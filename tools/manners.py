@@ -22,7 +22,7 @@ RULES = [
 ]
 # Who looks at all settings of a run; other files of the loop are told their own (docs/design.md).
 MAY_TAKE_ALL_SETTINGS = {f"weft/train/{name}" for name in (
-    "config.h", "describe.h", "settings.h", "settings.cpp", "trainer.h", "trainer.cpp", "checkpointing.h", "checkpointing.cpp", "resume.h", "resume.cpp",
+    "alike.h", "alike.cpp", "config.h", "describe.h", "settings.h", "settings.cpp", "trainer.h", "trainer.cpp", "checkpointing.h", "checkpointing.cpp", "resume.h", "resume.cpp",
     "resume_settings.h", "resume_settings.cpp", "save_facts.h", "save_facts.cpp", "validate.h", "validate.cpp", "validate_batch.cpp", "validate_blocks.cpp", "validate_curriculum.cpp",
     "validate_difficulty.cpp", "validate_layout.cpp", "validate_left_out.cpp", "validate_offload.cpp",
     "validate_scores.cpp")}

@@ -93,6 +93,7 @@ TEST(BenchTrain, says_what_each_rank_of_a_layout_waits_for) {
   const Told text = told(layout);
   EXPECT_NE(text.out.find("16 ranks of "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("rank 9: tp1 cp0 dp0 pp1"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("most held   of one rank"), std::string::npos) << text.out;
 }
 
 TEST(BenchTrain, says_who_waits_for_ranks_with_other_experts) {

@@ -109,7 +109,7 @@ namespace {
 /// A step beside the fixture's, with other values and facts.
 void save_other(const std::filesystem::path& root, const std::vector<checkpoint::Named>& mine) {
   SoloCommunicator world;
-  checkpoint::save(checkpoint::step_directory(root, 200), mine, R"({"tokens":13})", world);
+  checkpoint::save(checkpoint::step_directory(root, 200), mine, R"({"tokens":13,"losses":[]})", world);
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ TEST_F(CheckpointVerb, diffs_tensors_and_facts) {
             "b  f32 [1]  only in the second\n"
             "w  1 of 6 differ, by at most 0.5, relative to its norm 0.052414241836095915\n"
             "tokens  12 and 13\n"
-            "2 of 1 tensors differ, and 1 facts\n");
+            "2 of 2 tensors differ, and 1 facts\n");
   const Json j = Json::parse(told({"diff", "--json", root(), other.path().string()}).out);
   EXPECT_EQ(j["tensors"]["w"]["differing"], 1);
   EXPECT_EQ(j["facts"]["tokens"], Json({12, 13}));

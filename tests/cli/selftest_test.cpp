@@ -6,6 +6,8 @@
 
 #include <fstream>
 #include <map>
+#include <set>
+#include <sstream>
 
 #include "tests/cli/told.h"
 #include "tests/support/sanitized.h"
@@ -152,6 +154,38 @@ TEST(Selftest, makes_examples_of_every_kind_small) {
     const Told t = run_and_hear(words);
     EXPECT_EQ(t.status, 0) << name << t.out << t.err;
   }
+}
+
+// The names of two stacks are longer than those of one.
+TEST(Selftest, writes_columns_below_each_other) {
+  const std::vector<std::string_view> words{"selftest",
+                                            "t5",
+                                            "--num-layers",
+                                            "2",
+                                            "--hidden-size",
+                                            "64",
+                                            "--num-attention-heads",
+                                            "4",
+                                            "--micro-batch-size",
+                                            "1",
+                                            "--seq-length",
+                                            "32",
+                                            "--decoder-seq-length",
+                                            "16",
+                                            "--lr",
+                                            "1e-3",
+                                            "--train-iters",
+                                            "4",
+                                            "--ranks",
+                                            "2"};
+  const Told t = run_and_hear(words);
+  ASSERT_EQ(t.status, 0) << t.out << t.err;
+  std::set<std::size_t> ends;
+  std::istringstream lines(t.out);
+  for (std::string line; std::getline(lines, line);)
+    if (line.ends_with("  the same") || line.ends_with("     share"))
+      ends.insert(line.ends_with("share") ? line.size() : line.size() - std::string("  the same").size());
+  EXPECT_EQ(ends.size(), 1U) << t.out;
 }
 
 TEST(Selftest, takes_stages_that_are_spelled_and_layers_that_are_computed_again) {

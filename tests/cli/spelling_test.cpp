@@ -17,6 +17,8 @@ using namespace weft::cli;
 TEST(Spelling, takes_the_first_flag_of_a_field_that_nobody_set) {
   EXPECT_EQ(spelled("{batch.micro} is not set"), "--micro-batch-size is not set");
   EXPECT_EQ(spelled("{parallel.zero} 7, {parallel.sequence}"), "--zero-stage 7, --sequence-parallel");
+  EXPECT_EQ(spelled("{parallel.zero=3} {scaling.sum_in_bf16=true}"),
+            "--zero-stage 3 --main-grads-dtype bf16");
   EXPECT_EQ(spelled("{batch.global}, {model.rotary.factor}"), "--global-batch-size, --rope-scaling-factor");
   EXPECT_EQ(spelled("give {vocab_file} or {json_keys}"), "give --vocab-file or --json-keys");
 }

@@ -232,8 +232,9 @@ TEST(Plan, counts_evaluations_in_every_stage_of_a_pipeline) {
   const auto activations = [&](std::int64_t global) {
     return plan_for(looks(global)).kinds[0].memory.peak[std::size_t(Use::activations)];
   };
-  const std::int64_t sample = looks(128).model.sequence * 4 * 4;  // four numbers a token
-  EXPECT_EQ(activations(4096) - activations(128), (4096 - 128) * sample);
+  // Of each microbatch of 8 four numbers a token, and what 16 places and 8 samples take.
+  const std::int64_t microbatch = 8 * looks(128).model.sequence * 4 * 4 + 64 + 64;
+  EXPECT_EQ(activations(4096) - activations(128), (4096 - 128) / 8 * microbatch);
 }
 
 TEST(Plan, counts_evaluations_in_exact_mode) {

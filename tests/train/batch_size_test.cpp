@@ -95,6 +95,19 @@ TEST(BatchSchedule, rounds_down_where_asked) {
   EXPECT_EQ(s.at(0), 4);
 }
 
+TEST(BatchSchedule, names_no_smaller_batch_where_there_is_none) {
+  const auto refusal = [](std::int64_t global) {
+    try {
+      (void)BatchSchedule({.micro = 2, .global = global}, 2, 64).at(0);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal(3), ::testing::EndsWith("micro batch size times data-parallel ranks, 4"));
+  EXPECT_THAT(refusal(7), ::testing::EndsWith("data-parallel ranks, 4; the next smaller is 4"));
+}
+
 TEST(BatchSchedule, refuses_ramps_and_steps_that_lead_nowhere) {
   refused({.micro = 1, .global = 8, .rampup = {2, 4}},
           "{batch.rampup} needs a first batch, an increment and a number of samples, found 2 numbers");

@@ -141,7 +141,24 @@ TEST(ExpertRuns, begin_where_a_model_without_experts_ended) {
   experts.checkpoint.load = folder.path().string();
   experts.checkpoint.upcycle = true;
   const double before = train(completed(dense)).losses.front();
-  EXPECT_NEAR(train(completed(experts)).losses.front(), before, 1e-5 * before);
+  const Told upcycled = train(completed(experts));
+  EXPECT_NEAR(upcycled.losses.front(), before, 1e-5 * before);
+  EXPECT_EQ(upcycled.said.find("another model"), std::string::npos) << upcycled.said;
+  experts.model.norm_epsilon = 1e-3;
+  EXPECT_THAT(
+      train(completed(experts)).said,
+      HasSubstr("to which they meant something else: model.norm_epsilon is 1e-05 there and 0.001 here"));
+}
+
+TEST(ExpertRuns, make_experts_of_experts_for_nobody) {
+  const TemporaryDirectory folder;
+  train(saving(completed(experts_run()), folder.path()));
+  TrainConfig again = experts_run();
+  again.checkpoint.load = folder.path().string();
+  again.checkpoint.upcycle = true;
+  EXPECT_THAT(refused([&] { train(completed(again)); }),
+              HasSubstr("step_00000006: has experts already, and {checkpoint.upcycle} makes them of MLPs: "
+                        "leave it out to go on from there"));
 }
 
 TEST(ExpertRuns, refuse_what_is_no_beginning) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "weft/base/fields.h"
+#include "weft/base/format.h"
 #include "weft/train/save_describe.h"
 
 namespace weft {
@@ -50,6 +51,23 @@ TEST(OnResume, names_what_may_change_and_does) {
   EXPECT_EQ(other_settings(saved, config),
             "other settings than the checkpoint's: model.exact is false there and true here, "
             "batch.per_token_loss is false there and true here");
+}
+
+TEST(OnResume, names_what_weights_that_are_taken_alone_meant_otherwise) {
+  RunFacts saved;
+  TrainConfig config;
+  saved.configuration.model.heads = 4;
+  config.model.heads = 2;
+  config.model.experts.count = 8;
+  config.optimizer.clip = 7;
+  constexpr const char* first =
+      "the weights are those of another model, to which they meant something else: model.heads is 4 there "
+      "and 2 here";
+  EXPECT_EQ(another_model(saved, config), text(first, ", model.experts.count is 0 there and 8 here"));
+  config.checkpoint.upcycle = true;
+  EXPECT_EQ(another_model(saved, config), first);
+  config.model.heads = 4;
+  EXPECT_EQ(another_model(saved, config), "");
 }
 
 }  // namespace

@@ -191,3 +191,11 @@ TEST(Validate, refuses_betas_that_cannot_move_as_asked) {
     c.length.iterations = 21;
   }));
 }
+
+TEST(Validate, rounds_evaluation_batches_down_as_those_of_training) {
+  const auto down = [](TrainConfig& c) {
+    c.batch.global = 7;
+    c.batch.round_down = true;
+  };
+  EXPECT_EQ(completed(down, 2).eval.global, 4);
+}

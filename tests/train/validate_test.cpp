@@ -356,7 +356,8 @@ TEST(Validate, wants_checkpoints_to_keep_and_validations_to_rank_them) {
 
 TEST(Validate, refuses_evaluation_batches_that_ranks_cannot_share) {
   refused([](TrainConfig& c) { c.eval.global = 3; },
-          "evaluation batch size 3 is not a multiple of micro batch size times data-parallel ranks, 2");
+          "evaluation batch size 3 is not a multiple of micro batch size times data-parallel ranks, 2: give "
+          "another {eval.global}");
   refused([](TrainConfig& c) { c.eval.iterations = -1; }, "{eval.iterations} -1 is not 0 or more");
 }
 

@@ -133,7 +133,8 @@ std::string times_text(const TrainBench& b) {
 }
 
 std::string bytes_text(const ModelConfig& model, std::int64_t micro_batch, const TrainBench& b) {
-  std::string out = line("memory", {"most held", "theory"});
+  // Theory knows no layout: what one rank would hold that had all.
+  std::string out = line("memory", {"most held", b.ranks.size() > 1 ? "of one rank" : "theory"});
   for (int i = 0; i < uses; ++i) {
     const std::int64_t held = b.memory.peak[std::size_t(i)];
     const double theory = theory_of(Use(i), model, micro_batch);

@@ -103,6 +103,13 @@ json tensors_of(OpenStep& a, OpenStep& b) {
   return out;
 }
 
+/// Tensors of either.
+std::size_t tensors_in(const OpenStep& a, const OpenStep& b) {
+  std::size_t both = a.index().tensors.size();
+  for (const auto& [name, stored] : b.index().tensors) both += 1 - a.index().tensors.count(name);
+  return both;
+}
+
 /// "/run/step" as people write it.
 std::string dotted(std::string path) {
   path.erase(0, 1);
@@ -117,8 +124,9 @@ json facts_of(const OpenStep& a, const OpenStep& b) {
   const json none;
   for (const auto& [path, value] : first.items())
     if (const auto& other = second.value(path, none); other != value) out[dotted(path)] = {value, other};
+  // A list without elements stands there as null; of what the other has its elements tell.
   for (const auto& [path, value] : second.items())
-    if (!first.contains(path)) out[dotted(path)] = {none, value};
+    if (!first.contains(path) && !value.is_null()) out[dotted(path)] = {none, value};
   return out;
 }
 
@@ -179,7 +187,7 @@ int diff_checkpoints(Args args) {
     for (const auto& [name, how] : tensors.items()) std::cout << line_of(name, how) << '\n';
     for (const auto& [path, both] : facts.items())
       std::cout << path << "  " << both[0].dump() << " and " << both[1].dump() << '\n';
-    std::cout << tensors.size() << " of " << first.index().tensors.size() << " tensors differ, and "
+    std::cout << tensors.size() << " of " << tensors_in(first, second) << " tensors differ, and "
               << facts.size() << " facts\n";
   }
   return static_cast<int>(equal ? Exit::done : Exit::failed);

@@ -80,11 +80,20 @@ const char* verdict(const Comparison& c, double within) {
   return alike(c, within) ? "the same" : "DIFFERS";
 }
 
+/// Of a column of names: those of a model with two stacks are long.
+std::size_t width_of(const std::vector<Comparison>& all) {
+  std::size_t width = 34;
+  for (const Comparison& c : all) width = std::max(width, c.group.size());
+  return width;
+}
+
 void tell(const std::vector<Comparison>& all, double within) {
-  std::cout << fmt::format("\n{:<34}{:>12}{:>12}{:>10}\n", "parameters", "changed by", "differ by", "share");
+  const std::size_t width = width_of(all);
+  std::cout << fmt::format("\n{:<{}}{:>12}{:>12}{:>10}\n", "parameters", width, "changed by", "differ by",
+                           "share");
   for (const Comparison& c : all)
-    std::cout << fmt::format("{:<34}{:>12.2e}{:>12.2e}{:>10.1e}  {}\n", c.group, c.change, c.difference,
-                             c.share(), verdict(c, within));
+    std::cout << fmt::format("{:<{}}{:>12.2e}{:>12.2e}{:>10.1e}  {}\n", c.group, width, c.change,
+                             c.difference, c.share(), verdict(c, within));
 }
 
 /// Both trainings, and what of their parameters differs.
@@ -116,10 +125,11 @@ bool rounds(const TrainConfig& small) {
 bool moved_no_further(const TrainConfig& small, const Compared& in_few_bits) {
   const auto moved = moved_by_rounding(small, in_few_bits.one, in_few_bits.different);
   bool good = true;
+  const std::size_t width = width_of(in_few_bits.different);
   std::cout << "\nand what differed may do so by:\n";
   for (const Comparison& c : in_few_bits.different) {
     const bool excused = may_be_rounding(c, moved, allowed(small));
-    std::cout << fmt::format("{:<34}{:>24.2e}  {}\n", c.group, moved.at(c.group),
+    std::cout << fmt::format("{:<{}}{:>24.2e}  {}\n", c.group, width, moved.at(c.group),
                              excused ? "is rounding" : "MORE THAN ROUNDING");
     good = good && excused;
   }

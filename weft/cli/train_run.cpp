@@ -32,6 +32,7 @@
 #include "weft/report/jsonl.h"
 #include "weft/report/progress.h"
 #include "weft/report/tensorboard.h"
+#include "weft/train/alike.h"
 #include "weft/train/settings.h"
 #include "weft/train/stages.h"
 #include "weft/train/trainer.h"
@@ -112,8 +113,9 @@ Exit exit_of(Ending ending) {
   return ending == Ending::finished ? Exit::done : Exit::stopped;
 }
 
-// The first process writes the indices that the others find.
+// Of processes that were asked for one run the first writes the indices that the others find.
 RunData open_data_in_turn(const TrainConfig& config, Communicator& world) {
+  must_be_alike(config, world);
   if (world.rank() > 0) world.barrier();
   RunData data = open_run_data(config);
   if (world.rank() == 0) world.barrier();

@@ -45,8 +45,10 @@ class Batches {
 
   Microbatches made(int all, int some) const {
     Microbatches out;
+    const std::int64_t before = device_.memory().total;
     for (int i = 0; i < some; ++i) out.some.push_back(batch());
-    if (all > some) out.others = empty(device_, {(all - some) * tokens() * 4}, Dtype::i32);
+    const std::int64_t bytes = device_.memory().total - before;
+    if (all > some) out.others = empty(device_, {bytes / some * (all - some) / 4}, Dtype::i32);
     return out;
   }
 
@@ -69,8 +71,6 @@ class Batches {
   bool documents_begin_anew() const {
     return config_.data.between_documents || (config_.data.chat.on && parts_conversations(config_.model));
   }
-  /// Tokens that a rank holds of a microbatch.
-  std::int64_t tokens() const { return samples_.tokens() / config_.parallel.cp * rows_.count; }
   static Samples samples_of(const TrainConfig& c, const ModelKind& kind, const data::Rows& rows) {
     Samples samples = kind.samples(c.model);
     samples.sequence = rows.length;
@@ -115,21 +115,24 @@ class Batches {
   Samples samples_;
 };
 
-/// More microbatches than these change no peak: a pipeline is full, and all that comes then is alike. A
-/// schedule that keeps every one open, or one from a file, is not cut.
+/// More microbatches than these change no peak: a pipeline is full, and all that comes then is alike. Where
+/// gradients are cut the first one's arrive in their places, and from the second one on what arrives lies
+/// beside them while the next one computes (optim/grad_shares.h). A schedule that keeps every one open, or
+/// one from a file, is not cut.
 int enough(const TrainConfig& c, int microbatches) {
   const ParallelConfig& p = c.parallel;
   const bool known = p.schedule.empty() || p.schedule == "1f1b" || p.schedule == "interleaved" ||
                      p.schedule.starts_with("zb");
   if (!known) return microbatches;
   const int together = int(c.batch.micro / rows_of_a_pass(c.model, c.batch));
-  const int full = p.pp == 1 ? 2 : 4 * p.pp * std::max(p.virtual_stages, 1);
+  const int alone = p.zero >= 2 ? 3 : 2;
+  const int full = p.pp == 1 ? alone : 4 * p.pp * std::max(p.virtual_stages, 1);
   return std::min(microbatches, (full + microbatches % p.pp) * together);
 }
 
-/// Partial sums of gradients that wait in exact mode (optim/grad_tree.h): as many as the tree over a step's
-/// microbatches is deep.
-int waiting_sums(int microbatches) { return int(std::bit_width(unsigned(std::max(microbatches - 1, 0)))); }
+/// Partial sums of gradients that wait at once in exact mode, of so many passes (optim/grad_tree.h): the left
+/// half is one where the right one is made, and is not the smaller.
+int waiting_sums(int passes) { return int(std::bit_width(unsigned(std::max(passes, 1)))) - 1; }
 
 /// How many more there are than the microbatches that are counted have.
 int sums_not_counted(const TrainConfig& c, std::span<const Moment> moments) {
@@ -142,12 +145,16 @@ int sums_not_counted(const TrainConfig& c, std::span<const Moment> moments) {
   return all - some;
 }
 
-/// Those that the microbatches which are not counted would add.
+/// Those that the microbatches which are not counted would add: of whole blocks, and where sequences of
+/// several ranks meet in one pass, of each.
 std::vector<Tensor> further_sums(const Replica& replica, int levels) {
   std::vector<Tensor> out;
-  for (int i = 0; i < levels; ++i)
-    for (const WeightBlock& block : replica.weights().blocks())
-      out.push_back(empty(replica.device(), block.grads.shape(), Dtype::f32, Use::gradients));
+  for (const WeightBlock& block : replica.weights().blocks()) {
+    if (block.kind.role == Role::kept) continue;
+    const int sums = levels * block.slots.front().parameter->sequences;
+    for (int i = 0; i < sums; ++i)
+      out.push_back(empty(replica.device(), {block.elements}, Dtype::f32, Use::gradients));
+  }
   return out;
 }
 
@@ -155,6 +162,7 @@ enum class Load : std::uint8_t { even, crowded };
 
 struct CountOrder {
   const OpenCounter& open;
+  Told& told;
   PlanFor what = PlanFor::memory;
   Load load = Load::even;
 };
@@ -226,7 +234,7 @@ void evaluate(Replica& replica, const TrainConfig& c) {
 Counted count(const TrainConfig& c, int stage, const Colors& colors, const CountOrder& order) {
   const auto device = order.open.device();
   const ParallelLayout layout = layout_of(c.parallel);
-  QuietWorld world(layout.rank(counted(layout, stage)), colors);
+  QuietWorld world(layout.rank(counted(layout, stage)), colors, &order.told);
   const SpokenBy by = order.open.spoken_by;
   std::optional<GpuWords> of_gpus;
   if (by != SpokenBy::hosts) of_gpus.emplace(world, by);
@@ -274,8 +282,9 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open, PlanFor what) {
   const int twins = stage_ranks(c.parallel);
   std::vector<Volumes> sends;
   std::vector<std::vector<TiedCopy>> tied;
+  Told told;
   for (int stage = 0; stage < c.parallel.pp; ++stage) {
-    const Counted counted = count(c, stage, colors, {.open = open, .what = what});
+    const Counted counted = count(c, stage, colors, {.open = open, .told = told, .what = what});
     sends.push_back(counted.sends);
     tied.push_back(counted.tied);
     const bool alike = !plan.kinds.empty() && plan.kinds.back().memory == counted.memory;
@@ -290,7 +299,7 @@ Plan plan_run(const TrainConfig& c, const OpenCounter& open, PlanFor what) {
                             .sends = {}});
     if (c.parallel.ep * c.parallel.etp > 1 && c.model.experts.count > 0 && !alike) {
       const std::int64_t most =
-          count(c, stage, colors, {.open = open, .load = Load::crowded}).memory.total_peak;
+          count(c, stage, colors, {.open = open, .told = told, .load = Load::crowded}).memory.total_peak;
       plan.kinds.back().crowded = most != counted.memory.total_peak ? most : 0;
     }
     plan.kinds.back().last = stage;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "weft/mesh/circles.h"
 #include "weft/mesh/mesh.h"
 
 namespace weft {
@@ -48,6 +49,12 @@ Colors colors_of(const ParallelLayout& layout) {
   return all;
 }
 
+std::vector<std::string> QuietPipeline::tell_all(const std::string& mine) {
+  told_.resize(std::size_t(size()));
+  told_[std::size_t(rank())] = mine;
+  return told_;
+}
+
 std::unique_ptr<Communicator> QuietWorld::split(int color, int) {
   int mine = 0, members = 0;
   for (std::size_t other = 0; other < colors_.size(); ++other) {
@@ -55,7 +62,9 @@ std::unique_ptr<Communicator> QuietWorld::split(int color, int) {
     if (int(other) < rank()) ++mine;
     ++members;
   }
+  const bool pipeline = call_ < dense_circles.size() && dense_circles[call_] == Axes{Axis::pp};
   ++call_;
+  if (pipeline && told_ != nullptr) return std::make_unique<QuietPipeline>(mine, members, *told_);
   return std::make_unique<QuietCommunicator>(mine, members);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "weft/comm/communicator.h"
@@ -44,14 +45,29 @@ class QuietCommunicator : public Communicator {
 using Colors = std::vector<std::vector<int>>;
 Colors colors_of(const ParallelLayout& layout);
 
+/// What the stages of a pipeline told one another, by stage, as far as they have been counted.
+using Told = std::vector<std::string>;
+
+/// A stage hears those before it: which of its tied weights are copies of theirs.
+class QuietPipeline final : public QuietCommunicator {
+ public:
+  QuietPipeline(int rank, int size, Told& told) : QuietCommunicator(rank, size), told_(told) {}
+  std::vector<std::string> tell_all(const std::string& mine) override;
+
+ private:
+  Told& told_;
+};
+
 /// The world of one rank, which knows what the others would say.
 class QuietWorld final : public QuietCommunicator {
  public:
-  QuietWorld(int rank, const Colors& colors) : QuietCommunicator(rank, int(colors.size())), colors_(colors) {}
+  QuietWorld(int rank, const Colors& colors, Told* told = nullptr)
+      : QuietCommunicator(rank, int(colors.size())), colors_(colors), told_(told) {}
   std::unique_ptr<Communicator> split(int color, int key) override;
 
  private:
   const Colors& colors_;
+  Told* told_;
   std::size_t call_ = 0;
 };
 

@@ -88,8 +88,8 @@ std::int64_t BatchSchedule::shared(std::int64_t batch) const {
   if (batch % share_ == 0) return batch;
   if (round_down_ && batch >= share_) return batch / share_ * share_;
   fail(Kind::usage, "global batch size ", batch,
-       " is not a multiple of micro batch size times data-parallel ranks, ", share_, "; the next smaller is ",
-       batch / share_ * share_);
+       " is not a multiple of micro batch size times data-parallel ranks, ", share_,
+       batch < share_ ? "" : text("; the next smaller is ", batch / share_ * share_));
 }
 
 std::int64_t BatchSchedule::at(std::int64_t consumed) const {

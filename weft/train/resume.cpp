@@ -104,6 +104,9 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
     facts = facts_of(step);
     return {};
   });
+  if (into.config.checkpoint.upcycle && facts.configuration.model.experts.count > 0)
+    fail(Kind::usage, step.string(), ": has experts already, and {checkpoint.upcycle} makes them of MLPs: ",
+         "leave it out to go on from there");
   if (!out.weights_only) compare(into, facts, step.string());
   auto wanted =
       into.config.checkpoint.upcycle ? named_before_experts(into.weights) : named_weights(into.weights);
@@ -130,6 +133,8 @@ void take(const fs::path& step, const ResumeInto& into, Resumed& out) {
   if (!out.weights_only) {
     say_tokenizers(facts, into, out.notices);
     if (auto others = other_settings(facts, into.config); !others.empty()) out.notices.push_back(others);
+  } else if (auto other = another_model(facts, into.config); !other.empty()) {
+    out.notices.push_back(other);
   }
   out.facts = std::move(facts);
 }

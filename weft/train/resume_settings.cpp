@@ -83,6 +83,14 @@ std::string other_settings(const RunFacts& facts, const TrainConfig& config) {
   return differ.empty() ? "" : "other settings than the checkpoint's: " + join(differ, ", ");
 }
 
+std::string another_model(const RunFacts& facts, const TrainConfig& config) {
+  auto differ = differences(facts.configuration, config, [](OnResume tag) { return tag == OnResume::model; });
+  if (config.checkpoint.upcycle)
+    std::erase_if(differ, [](const std::string& word) { return word.starts_with("model.experts."); });
+  if (differ.empty()) return {};
+  return "the weights are those of another model, to which they meant something else: " + join(differ, ", ");
+}
+
 bool same_ranks(const RunFacts& facts, const ParallelConfig& p, OptimizerKind optimizer) {
   const ParallelConfig& was = facts.configuration.parallel;
   const auto stages = [](const ParallelConfig& c) {

@@ -15,6 +15,10 @@ void must_agree(const RunSchedules& saved, const RunSchedules& given, const std:
 /// A sentence that names all settings that may differ and do; empty where none does.
 std::string other_settings(const RunFacts& facts, const TrainConfig& config);
 
+/// A sentence that names what is another in the model of which the weights alone are taken; empty where
+/// nothing is, but for experts that begin as its MLPs.
+std::string another_model(const RunFacts& facts, const TrainConfig& config);
+
 /// Whether what is of ranks (Held::of_ranks) has its place here too.
 bool same_ranks(const RunFacts& facts, const ParallelConfig& parallel, OptimizerKind optimizer);
 

@@ -107,11 +107,15 @@ void validate::length(TrainConfig& c) {
 void validate::evaluation(TrainConfig& c) {
   EvalConfig& e = c.eval;
   if (e.micro == 0) e.micro = c.batch.micro;
-  if (e.global == 0) e.global = c.batch.global;
   const std::int64_t share = e.micro * sample_ranks(c.parallel);
+  if (e.global == 0) {
+    e.global = c.batch.global;
+    if (c.batch.round_down && share > 0 && e.global >= share) e.global -= e.global % share;
+  }
   if (e.micro < 1 || e.global < 1 || e.global % share != 0)
     fail(Kind::usage, "evaluation batch size ", e.global,
-         " is not a multiple of micro batch size times data-parallel ranks, ", share);
+         " is not a multiple of micro batch size times data-parallel ranks, ", share,
+         ": give another {eval.global}");
   can_be_scheduled(
       {.global = e.global, .micro = e.micro, .global_name = "{eval.global}", .micro_name = "{eval.micro}"},
       c);

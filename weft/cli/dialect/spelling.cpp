@@ -39,7 +39,8 @@ class Speller {
         if (row.treatment == dialect::Treatment::honored) rows_.push_back(std::move(row));
     // What needs arithmetic, or is another program's word, speaks last.
     std::stable_partition(rows_.begin(), rows_.end(), [](const Row& row) {
-      return row.parse == nullptr && !row.flag.starts_with("deepspeed") && !row.flag.starts_with("ds-");
+      return row.parse == nullptr && !row.flag.starts_with("deepspeed") && !row.flag.starts_with("ds-") &&
+             row.flag.find("fsdp") == std::string_view::npos;
     });
   }
 
