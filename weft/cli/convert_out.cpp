@@ -65,11 +65,8 @@ Dtype stored_in(const checkpoint::OpenStep& step, const Recipe& recipe) {
   return found == step.index().tensors.end() ? Dtype::f32 : found->second.dtype;
 }
 
-/// Whole tensors of ours, wherever they come from.
-struct Reading {
-  Dtype stored = Dtype::f32;
-  std::function<std::vector<float>(const Recipe&)> read;
-};
+}  // namespace
+
 Reading reading_of(const NamedModel& source) {
   const ModelConfig& model = source.settings.model;
   const Recipe first{.name = kind_of(model).parameters(model).all().front().name};
@@ -85,8 +82,6 @@ Reading reading_of(const NamedModel& source) {
             return out;
           }};
 }
-
-}  // namespace
 
 Result to_hub(const Conversion& job, const NamedModel& source) {
   const ModelConfig& model = source.settings.model;

@@ -92,6 +92,7 @@ Dtype dtype_or(Store wanted, Dtype same) {
       return Dtype::bf16;
     case Store::f16:
       return Dtype::f16;
+    case Store::q8_0:
     case Store::same:
       break;
   }
