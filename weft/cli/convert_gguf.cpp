@@ -2,7 +2,10 @@
 #include <iostream>
 
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/cli/convert_job.h"
+#include "weft/exchange/gguf/model.h"
+#include "weft/exchange/gguf/vocabulary.h"
 #include "weft/exchange/gguf/write.h"
 
 namespace weft::cli {
@@ -23,7 +26,54 @@ std::string name_of(const fs::path& from) {
   return (whole.has_filename() ? whole : whole.parent_path()).stem().string();
 }
 
+/// Of the model's own tokenizer, wherever its files lie.
+exchange::gguf::TokenizerFiles files_of(const NamedModel& source) {
+  const TokenizerConfig& own = source.settings.data.tokenizer;
+  if (!own.model.empty() && fs::path(own.model).filename() == "tokenizer.json")
+    return exchange::gguf::tokenizer_files(fs::path(own.model).parent_path());
+  if (!own.model.empty()) return exchange::gguf::tokenizer_files(own.model);
+  exchange::gguf::TokenizerFiles out;
+  out.vocab = own.vocab_file;
+  out.merges = own.merge_file;
+  out.beside = out.vocab.parent_path();
+  return out;
+}
+
+/// Keys of a tokenizer; llama.cpp is given ids alone where there is none.
+exchange::gguf::Values vocabulary_for(const Conversion& job, const NamedModel& source, Result& out) {
+  const bool given = !job.options.tokenizer.empty();
+  const exchange::gguf::TokenizerFiles files =
+      given ? exchange::gguf::tokenizer_files(job.options.tokenizer) : files_of(source);
+  if (!given && files.json.empty() && files.sentencepiece.empty() && files.vocab.empty()) {
+    std::cerr
+        << "no tokenizer is known for the model: llama.cpp will read ids, and no texts; --tokenizer names "
+           "one\n";
+    exchange::gguf::Values none;
+    (void)none.add("tokenizer.ggml.model", exchange::gguf::text_of("none"));
+    return none;
+  }
+  const auto& ends = source.generation.ends;
+  const exchange::gguf::Vocabulary vocabulary =
+      exchange::gguf::vocabulary_of(files, source.settings.model.vocabulary,
+                                    ends.empty() ? std::nullopt : std::optional<std::int64_t>(ends.front()));
+  for (const std::string& notice : vocabulary.notices) std::cerr << notice << '\n';
+  out.tokenizer = {vocabulary.model + ", " + vocabulary.pre};
+  return exchange::gguf::keys_of(vocabulary);
+}
+
 }  // namespace
+
+std::vector<std::string> write_tokenizer_of_gguf(const fs::path& file, const fs::path& directory) {
+  const exchange::gguf::ModelFile opened(file);
+  const exchange::gguf::TokenizerMade made =
+      exchange::gguf::tokenizer_of(opened.header().values, opened.who());
+  if (!made.why_not.empty()) std::cerr << made.why_not << '\n';
+  if (made.json.empty()) return {};
+  make_directories(directory);
+  write_atomically(directory / "tokenizer.json", std::string_view(made.json));
+  write_atomically(directory / "tokenizer_config.json", std::string_view(made.config));
+  return {"tokenizer.json", "tokenizer_config.json"};
+}
 
 Result to_gguf(const Conversion& job, const NamedModel& source) {
   must_be_no_file(job.to);
@@ -35,12 +85,10 @@ Result to_gguf(const Conversion& job, const NamedModel& source) {
   out.dtype = dtype_or(job.options.dtype, coded ? Dtype::bf16 : reading.stored);
   out.in_blocks = job.options.dtype == Store::q8_0;
   if (out.in_blocks) out.dtype = Dtype::f32;  // as it is read
-  exchange::gguf::Values vocabulary;
-  (void)vocabulary.add("tokenizer.ggml.model", exchange::gguf::text_of("none"));  // it is given ids alone
   const exchange::gguf::FileForm form{
       .type = out.in_blocks ? NumberType::q8_0 : exchange::gguf::number_type_of(out.dtype),
       .name = name_of(job.from),
-      .vocabulary = std::move(vocabulary)};
+      .vocabulary = vocabulary_for(job, source, out)};
   out.written = exchange::gguf::write_model(job.to, source.settings.model, reading.read, form);
   return out;
 }

@@ -80,6 +80,11 @@ Result to_megatron(const Conversion& job, const NamedModel& source);
 /// One file, which llama.cpp reads.
 Result to_gguf(const Conversion& job, const NamedModel& source);
 
+/// The names of the files that were written of a GGUF file's tokenizer; none, and it is said why, where none
+/// can be made of it.
+std::vector<std::string> write_tokenizer_of_gguf(const std::filesystem::path& file,
+                                                 const std::filesystem::path& directory);
+
 /// Whole tensors of ours, wherever they come from.
 struct Reading {
   Dtype stored = Dtype::f32;

@@ -52,8 +52,13 @@ bool is_settled(const exchange::TheirRun& run) {
 
 void take_tokenizer(const Conversion& job, const NamedModel& source, RunFacts& facts, Result& out) {
   const fs::path given = job.options.tokenizer, from = given.empty() ? source.theirs->tokenizer : given;
-  if (given.empty() && tokenizer_in(from).type.empty()) return;
-  out.tokenizer = exchange::copy_tokenizer(from, job.to / "tokenizer");
+  if (given.empty() && job.source == Form::gguf) {
+    out.tokenizer = write_tokenizer_of_gguf(job.from, job.to / "tokenizer");
+    if (out.tokenizer.empty()) return;
+  } else {
+    if (given.empty() && tokenizer_in(from).type.empty()) return;
+    out.tokenizer = exchange::copy_tokenizer(from, job.to / "tokenizer");
+  }
   if (const std::string generation = generation_json(source.generation); !generation.empty())
     write_atomically(job.to / "tokenizer" / exchange::generation_file, std::string_view(generation));
   TokenizerConfig& named = facts.configuration.data.tokenizer;

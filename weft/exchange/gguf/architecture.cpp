@@ -26,6 +26,13 @@ std::optional<std::string> Keys::word(std::string_view name) const {
   refuse(name, "expected a text");
 }
 
+std::optional<std::vector<std::int64_t>> Keys::list(std::string_view name) const {
+  const Value* value = find(name);
+  if (value == nullptr || value->as<std::int64_t>() != nullptr) return std::nullopt;
+  if (const auto* numbers = value->as<std::vector<std::int64_t>>()) return *numbers;
+  refuse(name, "expected a list of whole numbers");
+}
+
 std::int64_t Keys::must_be_whole(std::string_view name) const {
   if (const auto found = whole(name)) return *found;
   refuse(name, "expected a whole number");

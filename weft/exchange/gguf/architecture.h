@@ -31,6 +31,7 @@ enum class Order : std::uint8_t {
 struct TensorName {
   std::string_view theirs, ours;
   Order order = Order::same;
+  int plus = 0;  // a file's numbers are so much more: gains that they store around zero
 };
 
 /// A setting that both say in one number. Keys begin with the architecture's name, which is left out here.
@@ -63,6 +64,8 @@ class Keys {
   std::optional<std::int64_t> whole(std::string_view name) const;
   std::optional<double> real(std::string_view name) const;
   std::optional<std::string> word(std::string_view name) const;
+  /// None also where it is one number.
+  std::optional<std::vector<std::int64_t>> list(std::string_view name) const;
   std::int64_t must_be_whole(std::string_view name) const;
   /// Fails with Kind::data where it is there and something else.
   void must_be(std::string_view name, std::int64_t only) const;

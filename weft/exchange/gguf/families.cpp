@@ -1,41 +1,12 @@
-// The architectures of llama.cpp that weft writes and reads: what each adds to what all have in common. A
-// tensor that stands in no list here has no place in llama.cpp's own.
-#include <algorithm>
-#include <array>
-
-#include "weft/base/error.h"
-#include "weft/base/format.h"
-#include "weft/exchange/gguf/architecture.h"
+// Llama with its kin, Qwen 2 and 3, and GPT-2. A tensor that stands in no list here has no place in
+// llama.cpp's own.
+#include "weft/exchange/gguf/family_parts.h"
 
 namespace weft::exchange::gguf {
 namespace {
 
-using Types = std::span<const std::string_view>;
-using Names = std::span<const TensorName>;
-
 // ---- names
 
-constexpr TensorName around[]{{"model.embed_tokens.weight", "token_embd.weight"},
-                              {"model.norm.weight", "output_norm.weight"},
-                              {"lm_head.weight", "output.weight"}};
-constexpr TensorName norms_before[]{{"input_layernorm.weight", "attn_norm.weight"},
-                                    {"post_attention_layernorm.weight", "ffn_norm.weight"}};
-constexpr TensorName attention[]{{"self_attn.q_proj.weight", "attn_q.weight"},
-                                 {"self_attn.k_proj.weight", "attn_k.weight"},
-                                 {"self_attn.v_proj.weight", "attn_v.weight"},
-                                 {"self_attn.o_proj.weight", "attn_output.weight"}};
-constexpr TensorName attention_biases[]{{"self_attn.q_proj.bias", "attn_q.bias"},
-                                        {"self_attn.k_proj.bias", "attn_k.bias"},
-                                        {"self_attn.v_proj.bias", "attn_v.bias"}};
-constexpr TensorName head_norms[]{{"self_attn.q_norm.weight", "attn_q_norm.weight"},
-                                  {"self_attn.k_norm.weight", "attn_k_norm.weight"}};
-constexpr TensorName gated_mlp[]{{"mlp.gate_proj.weight", "ffn_gate.weight"},
-                                 {"mlp.up_proj.weight", "ffn_up.weight"},
-                                 {"mlp.down_proj.weight", "ffn_down.weight"}};
-[[maybe_unused]] constexpr TensorName experts[]{{"mlp.gate.weight", "ffn_gate_inp.weight"},
-                                                {"mlp.experts.*.gate_proj.weight", "ffn_gate_exps.weight"},
-                                                {"mlp.experts.*.up_proj.weight", "ffn_up_exps.weight"},
-                                                {"mlp.experts.*.down_proj.weight", "ffn_down_exps.weight"}};
 constexpr TensorName of_llama[]{{"self_attn.q_proj.weight", "attn_q.weight", Order::queries},
                                 {"self_attn.k_proj.weight", "attn_k.weight", Order::keys},
                                 {"self_attn.v_proj.weight", "attn_v.weight"},
@@ -71,37 +42,10 @@ constexpr TensorName of_gpt2[]{{"transformer.wte.weight", "token_embd.weight"},
 
 // ---- settings
 
-constexpr Setting rotary_settings[]{
-    {"block_count", "num_hidden_layers"},
-    {"context_length", "max_position_embeddings"},
-    {"embedding_length", "hidden_size"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads", true, "attention.head_count"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false}};
 constexpr Setting gpt2_settings[]{
     {"block_count", "n_layer"},         {"context_length", "n_positions"},
     {"embedding_length", "n_embd"},     {"feed_forward_length", "n_inner"},
     {"attention.head_count", "n_head"}, {"attention.layer_norm_epsilon", "layer_norm_epsilon", false}};
-
-// Heads' width is that of all channels over the heads, where it is not said.
-void write_heads(const Json& theirs, KeysToWrite& keys) {
-  const Value width = whole(theirs.at("head_dim").get<std::int64_t>());
-  keys.add("attention.key_length", width);
-  keys.add("attention.value_length", width);
-  keys.add("rope.dimension_count", width);
-  write_rotary(theirs, keys);
-}
-void read_heads(const Keys& keys, Json& theirs) {
-  const std::int64_t heads = theirs.at("num_attention_heads").get<std::int64_t>();
-  if (heads < 1) keys.refuse("attention.head_count", "expected 1 or more");
-  const std::int64_t width =
-      keys.whole("attention.key_length").value_or(theirs.at("hidden_size").get<std::int64_t>() / heads);
-  keys.must_be("attention.value_length", width);
-  keys.must_be("rope.dimension_count", width);
-  theirs["head_dim"] = width;
-  read_rotary(keys, theirs);
-}
 
 // Llama, Mistral, and Mixtral, which all are one architecture there.
 void write_llama(const Json& theirs, KeysToWrite& keys) {
@@ -122,14 +66,8 @@ void read_llama(const Keys& keys, Json& theirs) {
   theirs["mlp_bias"] = keys.contents().has("blk.0.ffn_gate.bias");
 }
 
-// Its heads are as wide as all of them fill the model.
 void write_qwen2(const Json& theirs, KeysToWrite& keys) {
-  const auto heads = theirs.at("num_attention_heads").get<std::int64_t>(),
-             width = theirs.at("head_dim").get<std::int64_t>(),
-             hidden = theirs.at("hidden_size").get<std::int64_t>();
-  if (heads * width != hidden)
-    fail(Kind::usage, "llama.cpp's qwen2 has heads that fill the hidden size, and ", heads, " heads of ",
-         width, " channels do not fill ", hidden);
+  must_fill("qwen2", theirs);
   write_heads(theirs, keys);
 }
 void read_qwen2(const Keys& keys, Json& theirs) {
@@ -148,8 +86,10 @@ constexpr std::string_view qwen2_types[]{"qwen2"};
 constexpr std::string_view qwen3_types[]{"qwen3"};
 constexpr std::string_view gpt2_types[]{"gpt2"};
 
-const std::vector<Architecture>& all() {
-  static const std::vector<Architecture> list{
+}  // namespace
+
+std::vector<Architecture> plain_architectures() {
+  return {
       {.name = "llama",
        .types = llama_types,
        .layers = "model.layers.",
@@ -180,29 +120,6 @@ const std::vector<Architecture>& all() {
        .write = write_nothing,
        .read = read_gpt2},
   };
-  return list;
-}
-
-}  // namespace
-
-const Architecture& architecture_of_type(std::string_view type) {
-  std::vector<std::string_view> known;
-  for (const Architecture& one : all()) {
-    if (std::ranges::find(one.types, type) != one.types.end()) return one;
-    known.insert(known.end(), one.types.begin(), one.types.end());
-  }
-  fail(Kind::usage, "weft writes GGUF files of ", join(known, ", "), ", and this model is a ", type,
-       "; --to hf writes it, and llama.cpp's own converter may know it");
-}
-
-const Architecture& architecture_named(const std::string& name, const std::string& who) {
-  std::vector<std::string_view> known;
-  for (const Architecture& one : all()) {
-    if (one.name == name) return one;
-    known.push_back(one.name);
-  }
-  fail(Kind::data, who, ": its general.architecture is ", name.substr(0, 80), ", and weft reads ",
-       join(known, ", "));
 }
 
 }  // namespace weft::exchange::gguf

@@ -25,6 +25,8 @@ void put_element(std::string& out, ValueType type, std::int64_t value) {
     put(out, narrow<std::uint32_t>(value));
   else if (type == ValueType::i32)
     put(out, narrow<std::int32_t>(value));
+  else if (type == ValueType::yes_or_no)
+    put(out, std::uint8_t(value != 0));
   else
     fail(Kind::internal, "gguf: ", what_is(type), " is not written");
 }

@@ -53,11 +53,13 @@ class Planner {
     if (known == nullptr || theirs.slab)
       fail(Kind::usage, "llama.cpp's ", architecture_.name, " has no place for ", theirs.name,
            ", which the model has; --to hf writes it");
-    Placed placed{.ours = std::string(known->ours), .order = known->order};
+    Placed placed{.ours = std::string(known->ours), .order = known->order, .plus = float(known->plus)};
     if (name.layer >= 0) placed.ours = text("blk.", name.layer, ".", known->ours);
     placed.heads = known->order == Order::keys ? model_.groups : model_.heads;
     const bool turned = known->order == Order::turned;
     const Shape& shape = theirs.shape;
+    if (known->order == Order::vector && (shape.rank() != 2 || shape[0] != 1))
+      fail(Kind::internal, "gguf: ", theirs.name, " is ", shape, ", expected one row");
     placed.columns = shape.rank() < 2 ? 1 : turned ? shape[0] : shape[1];
     placed.rows = shape.rank() < 2 || !turned ? shape[0] : shape[1];
     const auto [at, fresh] = places_.emplace(placed.ours, out_.size());

@@ -17,6 +17,7 @@ struct Placed {
   Order order = Order::same;
   std::int64_t heads = 1;  // whose rows stand in turn
   std::int64_t slab = 0, rows = 1, columns = 1;
+  float plus = 0;  // on theirs
 };
 
 /// Where a part of our recipes goes.

@@ -134,6 +134,8 @@ void ModelTensors::read(const std::string& name, const Walk& walk, float* to) co
     const std::int64_t now = along ? std::min(walk.count - i, placed.columns - column) : 1;
     decode(one.stored->type, stored, row_in_file(placed, row) * placed.columns + column,
            {to + i, std::size_t(now)});
+    if (placed.plus != 0)
+      for (float& value : std::span(to + i, std::size_t(now))) value -= placed.plus;
     i += now;
   }
 }

@@ -22,6 +22,9 @@ Value words_of(std::vector<std::string> values) {
 Value wholes_of(std::vector<std::int64_t> values) {
   return {.type = ValueType::list, .element = ValueType::i32, .held = std::move(values)};
 }
+Value answers_of(std::vector<std::int64_t> values) {
+  return {.type = ValueType::list, .element = ValueType::yes_or_no, .held = std::move(values)};
+}
 Value reals_of(std::vector<double> values) {
   return {.type = ValueType::list, .element = ValueType::f32, .held = std::move(values)};
 }

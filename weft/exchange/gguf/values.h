@@ -49,8 +49,9 @@ Value real(double value);         // f32
 Value yes(bool value);
 Value text_of(std::string value);
 Value words_of(std::vector<std::string> values);
-Value wholes_of(std::vector<std::int64_t> values);  // i32
-Value reals_of(std::vector<double> values);         // f32
+Value wholes_of(std::vector<std::int64_t> values);   // i32
+Value answers_of(std::vector<std::int64_t> values);  // of yes and no
+Value reals_of(std::vector<double> values);          // f32
 
 class Values {
  public:

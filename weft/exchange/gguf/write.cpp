@@ -97,6 +97,8 @@ class FileWriter {
           to[column] = theirs[std::size_t(placed.order == Order::turned ? column * placed.rows + row
                                                                         : row * placed.columns + column)];
       }
+      if (placed.plus != 0)  // minus zero stays
+        for (float& value : ours) value += placed.plus;
       file.write(encode(stored.type, ours, stored.name));
     }
   }
