@@ -9,7 +9,7 @@
 
 using namespace weft;
 using namespace weft::testing;
-using namespace weft::exchange::gguf;
+namespace gguf = weft::exchange::gguf;
 using ::testing::ElementsAre;
 
 namespace {
@@ -20,14 +20,14 @@ std::string told_of(const std::string& bytes) {
 std::string told_of(const MadeFile& file) { return told_of(file.bytes()); }
 
 template <class T>
-T held(const Header& header, std::string_view key) {
+T held(const gguf::Header& header, std::string_view key) {
   return *header.values.find(key)->as<T>();
 }
 
 }  // namespace
 
 TEST(GgufHeader, says_what_gguf_py_wrote) {
-  const Header found = header_of(read_file(gguf_golden("all_kinds.gguf")));
+  const gguf::Header found = header_of(read_file(gguf_golden("all_kinds.gguf")));
   EXPECT_EQ(held<std::string>(found, "general.architecture"), "test");
   EXPECT_EQ(held<std::int64_t>(found, "one.uint8"), 200);
   for (const char* name : {"one.int8", "one.int16", "one.int32", "one.int64"})
@@ -47,13 +47,14 @@ TEST(GgufHeader, says_what_gguf_py_wrote) {
 TEST(GgufHeader, numbers_of_every_type_are_gguf_pys) {
   const std::string bytes = read_file(gguf_golden("all_kinds.gguf"));
   const auto expected = nlohmann::json::parse(read_file(gguf_golden("all_kinds.json")));
-  const Header header = header_of(bytes);
+  const gguf::Header header = header_of(bytes);
   ASSERT_EQ(header.tensors.size(), 4);
-  for (const StoredTensor& one : header.tensors) {
+  for (const gguf::StoredTensor& one : header.tensors) {
     EXPECT_THAT(one.sizes, ElementsAre(64, 6)) << one.name;
     std::vector<float> found(384);
-    decode(one.type, std::as_bytes(std::span(bytes)).subspan(std::size_t(one.at), std::size_t(one.bytes)), 0,
-           found);
+    gguf::decode(one.type,
+                 std::as_bytes(std::span(bytes)).subspan(std::size_t(one.at), std::size_t(one.bytes)), 0,
+                 found);
     EXPECT_EQ(found, expected.at(one.name).get<std::vector<float>>()) << one.name;
   }
 }
@@ -61,35 +62,35 @@ TEST(GgufHeader, numbers_of_every_type_are_gguf_pys) {
 // From the numbers in f32 to those that gguf-py stored of them.
 TEST(GgufHeader, rounds_to_the_bytes_of_gguf_py) {
   const std::string bytes = read_file(gguf_golden("all_kinds.gguf"));
-  const Header header = header_of(bytes);
-  const auto stored = [&](const StoredTensor& one) {
+  const gguf::Header header = header_of(bytes);
+  const auto stored = [&](const gguf::StoredTensor& one) {
     return std::as_bytes(std::span(bytes)).subspan(std::size_t(one.at), std::size_t(one.bytes));
   };
   std::vector<float> values(384);
-  decode(NumberType::f32, stored(header.tensors.front()), 0, values);
-  for (const StoredTensor& one : header.tensors) {
-    const auto found = encode(one.type, values, one.name);
+  gguf::decode(gguf::NumberType::f32, stored(header.tensors.front()), 0, values);
+  for (const gguf::StoredTensor& one : header.tensors) {
+    const auto found = gguf::encode(one.type, values, one.name);
     EXPECT_TRUE(std::ranges::equal(found, stored(one))) << one.name;
   }
 }
 
 TEST(GgufHeader, what_is_written_is_read_again) {
-  Values values;
-  values.add("a", whole(7));
-  values.add("b", real(1e-6));
-  values.add("c", yes(true));
-  values.add("d", text_of("x"));
-  values.add("e", words_of({"one", "two"}));
-  values.add("f", wholes_of({-1, 2}));
-  values.add("g", reals_of({0.25}));
-  values.add("h", answers_of({1, 0}));
-  EXPECT_FALSE(values.add("a", whole(8)));
-  std::vector<StoredTensor> tensors{{.name = "small", .sizes = {3}},
-                                    {.name = "blocks", .sizes = {32, 2}, .type = NumberType::q8_0}};
-  std::string bytes = header_bytes(values, tensors);
+  gguf::Values values;
+  values.add("a", gguf::whole(7));
+  values.add("b", gguf::real(1e-6));
+  values.add("c", gguf::yes(true));
+  values.add("d", gguf::text_of("x"));
+  values.add("e", gguf::words_of({"one", "two"}));
+  values.add("f", gguf::wholes_of({-1, 2}));
+  values.add("g", gguf::reals_of({0.25}));
+  values.add("h", gguf::answers_of({1, 0}));
+  EXPECT_FALSE(values.add("a", gguf::whole(8)));
+  std::vector<gguf::StoredTensor> tensors{
+      {.name = "small", .sizes = {3}}, {.name = "blocks", .sizes = {32, 2}, .type = gguf::NumberType::q8_0}};
+  std::string bytes = gguf::header_bytes(values, tensors);
   EXPECT_EQ(bytes.size() % 32, 0);
   bytes.resize(bytes.size() + 32 + 68);
-  const Header found = header_of(bytes);
+  const gguf::Header found = header_of(bytes);
   EXPECT_EQ(held<std::int64_t>(found, "a"), 7);
   EXPECT_EQ(held<double>(found, "b"), 1e-6);
   EXPECT_THAT(held<std::vector<std::string>>(found, "e"), ElementsAre("one", "two"));
@@ -176,9 +177,9 @@ TEST(GgufHeader, refuses_tensors_of_one_name_and_those_that_overlap) {
 TEST(GgufBlocks, refuses_numbers_that_have_no_place_in_one) {
   std::vector<float> values(32, 1);
   values[3] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(weft::refused([&] { (void)encode(NumberType::q8_0, values, "t"); }),
+  EXPECT_EQ(weft::refused([&] { (void)gguf::encode(gguf::NumberType::q8_0, values, "t"); }),
             "t: holds a number that is not finite, which Q8_0 has no place for");
   values[3] = 1e7;
-  EXPECT_EQ(weft::refused([&] { (void)encode(NumberType::q8_0, values, "t"); }),
+  EXPECT_EQ(weft::refused([&] { (void)gguf::encode(gguf::NumberType::q8_0, values, "t"); }),
             "t: holds 1e+07, and Q8_0 goes up to 8.3e6: write it as bf16 or f32");
 }

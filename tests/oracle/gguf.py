@@ -262,6 +262,9 @@ def ask(name, made, tokenizer, folder):
     torch.manual_seed(len(name))
     model = biased(transformers.AutoModelForCausalLM.from_config(made(), attn_implementation="eager"))
     model.save_pretrained(folder / "hf")
+    if name == "gpt2":  # whose other name for its places llama.cpp's converter wants
+        said = json.loads((folder / "hf/config.json").read_text())
+        (folder / "hf/config.json").write_text(json.dumps({**said, "n_ctx": said["n_positions"]}))
     ids_of = {"pieces": pieces, "merges": pieces_as_merges}.get(tokenizer, lambda to, begin: byte_level(tokenizer, to, begin))(folder / "hf", True)
     for type in ("f32", "bf16", "q8_0"):
         run("checkpoint", "convert", folder / "hf", folder / f"{type}.gguf", "--dtype", type)

@@ -1,5 +1,7 @@
 // To one file, which llama.cpp and what is built on it read.
+#include <algorithm>
 #include <iostream>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -7,11 +9,13 @@
 #include "weft/exchange/gguf/model.h"
 #include "weft/exchange/gguf/vocabulary.h"
 #include "weft/exchange/gguf/write.h"
+#include "weft/model/kinds.h"
 
 namespace weft::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using exchange::Recipe;
 using exchange::gguf::NumberType;
 
 void must_be_no_file(const fs::path& to) {
@@ -25,6 +29,50 @@ std::string name_of(const fs::path& from) {
   const fs::path whole = fs::absolute(from).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).stem().string();
 }
+
+/// A model's numbers as those of a file of q8_0 are: each row of ours is one of the file's, so blocks are the
+/// same. Holds the last tensor that was asked for.
+class RoundedWeights final : public exchange::TheirWeights {
+ public:
+  explicit RoundedWeights(const NamedModel& source)
+      : TheirWeights(source.path.string(), recipes_of(source.settings.model)),
+        read_(reading_of(source).read),
+        kept_(exchange::gguf::kept_in_f32(source.settings.model)) {}
+
+ private:
+  static std::vector<Recipe> recipes_of(const ModelConfig& model) {
+    std::vector<Recipe> out;
+    for (const WholeParameter& ours : kind_of(model).parameters(model).all()) {
+      Recipe one{.name = ours.name,
+                 .shape = ours.shape,
+                 .parts = {{.name = ours.name, .shape = ours.shape}},
+                 .runs = {}};
+      one.runs = {{0, 0, 0, ours.shape.elements() / one.columns()}};
+      out.push_back(std::move(one));
+    }
+    return out;
+  }
+  Dtype dtype_of_part(const exchange::Theirs&) const override { return Dtype::f32; }
+  void read_row(const exchange::Theirs& theirs, std::int64_t row, std::int64_t column,
+                std::span<float> to) const override {
+    const Recipe& recipe = at(theirs.name);
+    if (held_ != theirs.name) hold(recipe);
+    std::copy_n(values_.begin() + row * recipe.columns() + column, to.size(), to.begin());
+  }
+  void hold(const Recipe& recipe) const {
+    values_ = read_(recipe);
+    held_ = recipe.name;
+    if (kept_.contains(recipe.name)) return;
+    const bool fits = recipe.columns() % exchange::gguf::block_numbers == 0;
+    const NumberType type = fits ? NumberType::q8_0 : NumberType::f16;
+    decode(type, encode(type, values_, recipe.name), 0, values_);
+  }
+
+  exchange::ReadWeight read_;
+  std::set<std::string, std::less<>> kept_;
+  mutable std::string held_;
+  mutable std::vector<float> values_;
+};
 
 /// Of the model's own tokenizer, wherever its files lie.
 exchange::gguf::TokenizerFiles files_of(const NamedModel& source) {
@@ -62,6 +110,15 @@ exchange::gguf::Values vocabulary_for(const Conversion& job, const NamedModel& s
 }
 
 }  // namespace
+
+NamedModel rounded_to_blocks(const NamedModel& source) {
+  NamedModel out = source;
+  out.theirs = exchange::TheirModel{
+      .model = source.settings.model, .says = "", .tokenizer = {}, .notices = {}, .open = [source] {
+        return std::make_unique<RoundedWeights>(source);
+      }};
+  return out;
+}
 
 std::vector<std::string> write_tokenizer_of_gguf(const fs::path& file, const fs::path& directory) {
   const exchange::gguf::ModelFile opened(file);

@@ -80,6 +80,9 @@ Result to_megatron(const Conversion& job, const NamedModel& source);
 /// One file, which llama.cpp reads.
 Result to_gguf(const Conversion& job, const NamedModel& source);
 
+/// The same model with the numbers that a file of q8_0 has of it.
+NamedModel rounded_to_blocks(const NamedModel& source);
+
 /// The names of the files that were written of a GGUF file's tokenizer; none, and it is said why, where none
 /// can be made of it.
 std::vector<std::string> write_tokenizer_of_gguf(const std::filesystem::path& file,
