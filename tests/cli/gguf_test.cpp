@@ -207,7 +207,7 @@ TEST(Gguf, refuses_pieces_that_are_not_joined_by_scores) {
                 "texts for it; give another with --tokenizer\n");
   write_atomically(pieces, std::string_view(pieces_joined_as(2).substr(0, 20)));
   EXPECT_EQ(convert({"--tokenizer", pieces.string(), model("llama2"), (folder / "m.gguf").string()}).err,
-            pieces.string() + ": is no SentencePiece model, or breaks off, at byte 20 of 20\n");
+            pieces.string() + ": is no SentencePiece model, or breaks off, at byte 18 of 20\n");
 }
 
 TEST(Gguf, refuses_tokenizers_that_llama_cpp_has_not) {
