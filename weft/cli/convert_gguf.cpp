@@ -42,7 +42,8 @@ class RoundedWeights final : public exchange::TheirWeights {
  private:
   static std::vector<Recipe> recipes_of(const ModelConfig& model) {
     std::vector<Recipe> out;
-    for (const WholeParameter& ours : kind_of(model).parameters(model).all()) {
+    const ParameterList list = kind_of(model).parameters(model);
+    for (const WholeParameter& ours : list.all()) {
       Recipe one{.name = ours.name,
                  .shape = ours.shape,
                  .parts = {{.name = ours.name, .shape = ours.shape}},
