@@ -128,6 +128,11 @@ TEST(GgufRefused, vocabularies_that_contradict_themselves) {
   one["added_tokens"] = {{{"id", 5}, {"content", ""}}};
   EXPECT_EQ(vocabulary_refused(one), ": an added token has the id 5 and 0 bytes");
   one = pairs_with_bytes();
+  one["model"].erase("byte_fallback");
+  one["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", Json::array()}};
+  EXPECT_EQ(vocabulary_refused(one),
+            ": splits texts by no step, for which llama.cpp has no name that weft knows");
+  one = pairs_with_bytes();
   one["model"]["merges"] = "none";
   EXPECT_THAT(vocabulary_refused(one), HasSubstr(": merge 0 is \"none\", expected two tokens"));
   one["model"]["byte_fallback"] = "yes";

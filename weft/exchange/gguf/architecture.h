@@ -23,8 +23,7 @@ enum class Order : std::uint8_t {
   same,
   turned,   // theirs is stored [in, out], and a file has [out, in]
   queries,  // of each head the two halves in turn: rows 0, d/2, 1, d/2 + 1, …
-  keys,     // the same of key heads
-  vector,   // theirs has a first size of 1, which a file leaves out
+  keys      // the same of key heads
 };
 
 /// In a layer's names "*" is an expert's number: in a file all experts' tensors of a kind are one.

@@ -4,11 +4,10 @@
 namespace weft::exchange::gguf {
 namespace {
 
-constexpr TensorName shared_expert[]{
-    {"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight"},
-    {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight"},
-    {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight"},
-    {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight", Order::vector}};
+constexpr TensorName shared_expert[]{{"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight"},
+                                     {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight"},
+                                     {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight"},
+                                     {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight"}};
 
 constexpr Setting settings[]{{"block_count", "num_hidden_layers"},
                              {"context_length", "max_position_embeddings"},

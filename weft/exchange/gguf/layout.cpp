@@ -58,8 +58,6 @@ class Planner {
     placed.heads = known->order == Order::keys ? model_.groups : model_.heads;
     const bool turned = known->order == Order::turned;
     const Shape& shape = theirs.shape;
-    if (known->order == Order::vector && (shape.rank() != 2 || shape[0] != 1))
-      fail(Kind::internal, "gguf: ", theirs.name, " is ", shape, ", expected one row");
     placed.columns = shape.rank() < 2 ? 1 : turned ? shape[0] : shape[1];
     placed.rows = shape.rank() < 2 || !turned ? shape[0] : shape[1];
     const auto [at, fresh] = places_.emplace(placed.ours, out_.size());
@@ -82,7 +80,6 @@ class Planner {
   static std::vector<std::int64_t> sizes_of(const Shape& shape, Order order) {
     std::vector<std::int64_t> out(shape.all().rbegin(), shape.all().rend());
     if (order == Order::turned) std::ranges::reverse(out);
-    if (order == Order::vector) out.pop_back();
     return out;
   }
 
@@ -98,7 +95,7 @@ class Planner {
 bool FileTensor::always_f32() const {
   if (sizes.size() < 2 || !name.ends_with(".weight")) return true;
   return name.ends_with("_norm.weight") || name.ends_with("ffn_gate_inp.weight") ||
-         name == "position_embd.weight";
+         name.ends_with("ffn_gate_inp_shexp.weight") || name == "position_embd.weight";
 }
 
 std::vector<FileTensor> lay_out(const Architecture& architecture, const ModelConfig& model,

@@ -19,6 +19,12 @@ std::string sizes_as_text(const std::vector<std::int64_t>& sizes) {
   return text("{", join(words, ", "), "}");
 }
 
+/// Some programs leave the last sizes of a tensor out where they are 1.
+std::vector<std::int64_t> without_ones(std::vector<std::int64_t> sizes) {
+  while (!sizes.empty() && sizes.back() == 1) sizes.pop_back();
+  return sizes;
+}
+
 void add_ends(const ModelFile& file, Json& out) {
   const Value* end = file.header().values.find("tokenizer.ggml.eos_token_id");
   if (end == nullptr || end->as<std::int64_t>() == nullptr) return;
@@ -98,7 +104,7 @@ void ModelTensors::check_all(const std::vector<FileTensor>& planned) const {
     const StoredTensor* stored = file_->find(tensor.name);
     if (stored == nullptr)
       fail(Kind::data, who(), ": lacks ", tensor.name, ", which the model that its keys describe has");
-    if (stored->sizes != tensor.sizes)
+    if (without_ones(stored->sizes) != without_ones(tensor.sizes))
       fail(Kind::data, who(), ": ", tensor.name, " is ", sizes_as_text(stored->sizes), ", its keys ask for ",
            sizes_as_text(tensor.sizes));
     known.insert(tensor.name);

@@ -90,6 +90,8 @@ std::string name_of_splits(const json& tokenizer, const std::string& who) {
            "llama.cpp's own converter make the file from a --to hf");
     found.push_back(one);
   }
+  if (found.empty())
+    fail(Kind::usage, who, ": splits texts by no step, for which llama.cpp has no name that weft knows");
   const bool ignores = tokenizer.at("model").value("ignore_merges", false);
   for (const Splits& one : known)
     if (one.steps == join(found, "\n") && one.ignores_merges == ignores) return std::string(one.pre);
