@@ -193,7 +193,7 @@ TEST(Gguf, takes_a_sentencepiece_model_and_says_that_it_cannot_be_given_back) {
       back.err,
       file.string() +
           ": its tokenizer is llama.cpp's \"llama\", of which weft makes no tokenizer.json: give that of "
-          "the original with --tokenizer\n");
+          "the original\n");
 }
 
 TEST(Gguf, refuses_pieces_that_are_not_joined_by_scores) {
@@ -204,7 +204,7 @@ TEST(Gguf, refuses_pieces_that_are_not_joined_by_scores) {
             pieces.string() +
                 ": is no model of pairs that are joined (its kind is 1, expected 2, which is BPE): llama.cpp "
                 "splits other "
-                "texts for it; give another with --tokenizer\n");
+                "texts for it; give another tokenizer\n");
   write_atomically(pieces, std::string_view(pieces_joined_as(2).substr(0, 20)));
   EXPECT_EQ(convert({"--tokenizer", pieces.string(), model("llama2"), (folder / "m.gguf").string()}).err,
             pieces.string() + ": is no SentencePiece model, or breaks off, at byte 18 of 20\n");
@@ -215,7 +215,7 @@ TEST(Gguf, refuses_tokenizers_that_llama_cpp_has_not) {
   changed["model"]["type"] = "Unigram";
   EXPECT_EQ(refused_tokenizer(changed),
             ": is a tokenizer of the kind Unigram, and weft writes BPE and SentencePiece models of pairs to "
-            "GGUF files; give another with --tokenizer\n");
+            "GGUF files; give another tokenizer\n");
   changed = byte_level();
   changed["model"]["end_of_word_suffix"] = "</w>";
   EXPECT_EQ(refused_tokenizer(changed),

@@ -118,21 +118,22 @@ TEST(GgufModel, is_read_again_with_every_number) {
 }
 
 TEST(GgufModel, refuses_before_a_byte_what_llama_cpp_has_no_word_for) {
-  EXPECT_EQ(
-      not_written("qwen2_window"),
-      "llama.cpp's qwen2 has no word for window 4 of the model, and would compute 0; --to hf writes it");
-  EXPECT_EQ(
-      not_written("mistral"),
-      "llama.cpp's llama has no word for window 5 of the model, and would compute 0; --to hf writes it");
+  EXPECT_EQ(not_written("qwen2_window"),
+            "llama.cpp's qwen2 has no word for window 4 of the model, and would compute 0; Hugging Face's "
+            "form holds it");
+  EXPECT_EQ(not_written("mistral"),
+            "llama.cpp's llama has no word for window 5 of the model, and would compute 0; Hugging Face's "
+            "form holds it");
   EXPECT_EQ(not_written("llama_stretched"),
-            "llama.cpp's llama has no word for rotary.mscale 0 of the model, and would compute 1; --to hf "
-            "writes it");
-  EXPECT_EQ(
-      not_written("qwen3_biased"),
-      "llama.cpp's qwen3 has no place for model.layers.0.self_attn.q_proj.bias, which the model has; --to hf "
-      "writes it");
+            "llama.cpp's llama has no word for rotary.mscale 0 of the model, and would compute 1; Hugging "
+            "Face's form "
+            "holds it");
+  EXPECT_EQ(not_written("qwen3_biased"),
+            "llama.cpp's qwen3 has no place for model.layers.0.self_attn.q_proj.bias, which the model has; "
+            "Hugging Face's form "
+            "holds it");
   EXPECT_THAT(not_written("bloom"),
-              HasSubstr("and this model is a bloom; --to hf writes it, and llama.cpp's own "
+              HasSubstr("and this model is a bloom; Hugging Face's form holds it, and llama.cpp's own "
                         "converter may know it"));
   EXPECT_THAT(not_written("bert"), HasSubstr("weft writes GGUF files of llama, mistral, mixtral, qwen2, "));
 }
@@ -189,8 +190,6 @@ TEST(GgufModel, refuses_one_file_of_several) {
   const MadeFile made{.keys = 1,
                       .said = counted("split.count") + raw(std::uint32_t{2}) + raw(std::uint16_t{2})};
   write_atomically(file, std::string_view(made.bytes()));
-  EXPECT_EQ(
-      weft::refused([&] { (void)read_theirs(file); }),
-      file.string() +
-          ": is one of 2 files, and weft reads single ones: llama-gguf-split --merge makes one of them");
+  EXPECT_EQ(weft::refused([&] { (void)read_theirs(file); }),
+            file.string() + ": is one of 2 files, and weft reads single ones: llama-gguf-split merges them");
 }

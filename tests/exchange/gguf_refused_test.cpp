@@ -110,8 +110,8 @@ TEST(GgufRefused, windows_and_widths_that_do_not_fit) {
               gguf::must_fill("qwen2", {{"num_attention_heads", 4}, {"head_dim", 8}, {"hidden_size", 16}});
             }),
             "llama.cpp's qwen2 has heads that fill the hidden size, and 4 heads of 8 channels do not fill "
-            "16; --to hf "
-            "writes the model");
+            "16; Hugging Face's form "
+            "holds the model");
 }
 
 TEST(GgufRefused, vocabularies_that_contradict_themselves) {
@@ -168,7 +168,7 @@ TEST(GgufRefused, tokenizers_in_files_that_contradict_themselves) {
   EXPECT_EQ(tokenizer_refused(keys),
             "FILE: its tokenizer splits texts as llama.cpp's \"viking\", which weft does not know: give that "
             "of the "
-            "original with --tokenizer");
+            "original");
   keys = tokenizer_keys();
   keys[3].second = gguf::wholes_of({1});
   EXPECT_EQ(tokenizer_refused(keys), "FILE: has 2 tokens and 1 kinds of them");

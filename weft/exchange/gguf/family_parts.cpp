@@ -59,7 +59,7 @@ void must_fill(std::string_view architecture, const Json& theirs) {
              hidden = theirs.at("hidden_size").get<std::int64_t>();
   if (heads * width != hidden)
     fail(Kind::usage, "llama.cpp's ", architecture, " has heads that fill the hidden size, and ", heads,
-         " heads of ", width, " channels do not fill ", hidden, "; --to hf writes the model");
+         " heads of ", width, " channels do not fill ", hidden, "; Hugging Face's form holds the model");
 }
 
 void write_window(const Json& theirs, KeysToWrite& keys) {
@@ -91,7 +91,7 @@ const Architecture& architecture_of_type(std::string_view type) {
     known.insert(known.end(), one.types.begin(), one.types.end());
   }
   fail(Kind::usage, "weft writes GGUF files of ", join(known, ", "), ", and this model is a ", type,
-       "; --to hf writes it, and llama.cpp's own converter may know it");
+       "; Hugging Face's form holds it, and llama.cpp's own converter may know it");
 }
 
 const Architecture& architecture_named(const std::string& name, const std::string& who) {

@@ -52,7 +52,7 @@ class Planner {
     const TensorName* known = find_name(architecture_, name.rest);
     if (known == nullptr || theirs.slab)
       fail(Kind::usage, "llama.cpp's ", architecture_.name, " has no place for ", theirs.name,
-           ", which the model has; --to hf writes it");
+           ", which the model has; Hugging Face's form holds it");
     Placed placed{.ours = std::string(known->ours), .order = known->order, .plus = float(known->plus)};
     if (name.layer >= 0) placed.ours = text("blk.", name.layer, ".", known->ours);
     placed.heads = known->order == Order::keys ? model_.groups : model_.heads;

@@ -55,7 +55,7 @@ ModelFile::ModelFile(const fs::path& path)
   const auto* count = files->as<std::int64_t>();
   if (count == nullptr || *count > 1)
     fail(Kind::data, who_, ": is one of ", count == nullptr ? text("several") : text(*count),
-         " files, and weft reads single ones: llama-gguf-split --merge makes one of them");
+         " files, and weft reads single ones: llama-gguf-split merges them");
 }
 
 const StoredTensor* ModelFile::find(const std::string& name) const {

@@ -119,7 +119,7 @@ void read_pieces(std::string_view model, const std::string& who, Vocabulary& to)
   if (to.tokens.empty()) fail(Kind::data, who, ": holds no piece");
   if (training.kind != joined_by_scores)
     fail(Kind::usage, who, ": is no model of pairs that are joined (its kind is ", training.kind,
-         ", expected 2, which is BPE): llama.cpp splits other texts for it; give another with --tokenizer");
+         ", expected 2, which is BPE): llama.cpp splits other texts for it; give another tokenizer");
   const auto within = [&](std::int64_t id) {
     return id >= 0 && id < std::ssize(to.tokens) ? std::optional(id) : std::nullopt;
   };

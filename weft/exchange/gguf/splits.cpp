@@ -85,9 +85,9 @@ std::string name_of_splits(const json& tokenizer, const std::string& who) {
     const std::string one = step.is_object() ? step_of(step) : "";
     if (one.empty())
       fail(Kind::usage, who, ": splits texts by ", step.dump().substr(0, 120),
-           ", for which llama.cpp has no name that weft knows; give another tokenizer with --tokenizer, or "
+           ", for which llama.cpp has no name that weft knows; give another tokenizer, or "
            "let "
-           "llama.cpp's own converter make the file from a --to hf");
+           "llama.cpp's own converter make the file of Hugging Face's form");
     found.push_back(one);
   }
   if (found.empty())
@@ -97,8 +97,8 @@ std::string name_of_splits(const json& tokenizer, const std::string& who) {
     if (one.steps == join(found, "\n") && one.ignores_merges == ignores) return std::string(one.pre);
   fail(Kind::usage, who, ": splits texts by ", found.front().substr(0, 120),
        ignores ? " and ignores merges" : "",
-       ", for which llama.cpp has no name that weft knows; give another tokenizer with --tokenizer, or let "
-       "llama.cpp's own converter make the file from a --to hf");
+       ", for which llama.cpp has no name that weft knows; give another tokenizer, or let "
+       "llama.cpp's own converter make the file of Hugging Face's form");
 }
 
 json splits_of_name(const std::string& pre) {

@@ -47,8 +47,8 @@ class FromJson {
     const std::string type = model_.is_object() ? model_.value("type", "BPE") : "";
     if (type != "BPE")
       fail(Kind::usage, who_, ": is a tokenizer of the kind ", type.empty() ? "?" : type,
-           ", and weft writes BPE and SentencePiece models of pairs to GGUF files; give another with "
-           "--tokenizer");
+           ", and weft writes BPE and SentencePiece models of pairs to GGUF files; give another "
+           "tokenizer");
     for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (!model_.value(name, json()).is_null() && model_.value(name, json()) != "")
         fail(Kind::usage, who_, ": its ", name, " is ", model_.value(name, json()).dump(),

@@ -19,13 +19,12 @@ class FromKeys {
     const std::string model = word("model"), pre = word("pre");
     if (model.empty() || model == "none" || model == "no_vocab") return {};
     if (model != "gpt2")
-      return {.why_not = text(
-                  who_, ": its tokenizer is llama.cpp's \"", model.substr(0, 40),
-                  "\", of which weft makes no tokenizer.json: give that of the original with --tokenizer")};
+      return {.why_not = text(who_, ": its tokenizer is llama.cpp's \"", model.substr(0, 40),
+                              "\", of which weft makes no tokenizer.json: give that of the original")};
     splits_ = splits_of_name(pre);
     if (splits_.is_null())
       return {.why_not = text(who_, ": its tokenizer splits texts as llama.cpp's \"", pre.substr(0, 40),
-                              "\", which weft does not know: give that of the original with --tokenizer")};
+                              "\", which weft does not know: give that of the original")};
     tokens_ = list<std::string>("tokens");
     types_ = list<std::int64_t>("token_type");
     if (types_.size() != tokens_.size())

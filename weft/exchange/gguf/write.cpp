@@ -83,7 +83,7 @@ class FileWriter {
     const ModelConfig model = hub_config_from_json(theirs_.dump(), who).model;
     if (const auto apart = disagreement(model, hub_config_from_json(said.dump(), who).model))
       fail(Kind::usage, "llama.cpp's ", architecture_.name, " has no word for ", apart->path, " ", apart->run,
-           " of the model, and would compute ", apart->theirs, "; --to hf writes it");
+           " of the model, and would compute ", apart->theirs, "; Hugging Face's form holds it");
   }
 
   void put(const FileTensor& tensor, const StoredTensor& stored, HubParts& parts, File& file) const {
