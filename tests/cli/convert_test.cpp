@@ -219,12 +219,10 @@ TEST(Convert, computes_logits_in_the_memory_of_a_layer) {
 TEST(Convert, refuses_what_it_cannot_read_or_write) {
   const TemporaryDirectory folder;
   const std::string here = folder.path().string(), to = (folder / "to").string();
-  EXPECT_EQ(
-      refused_by({here}),
-      "checkpoint convert: 1 directories are named, expected two: the model to read and the one to make\n");
-  EXPECT_EQ(refused_by({here + "/none", to}), "checkpoint convert: " + here + "/none is no directory\n");
-  EXPECT_EQ(refused_by({"--to", "gguf", model("gpt2"), to}),
-            "checkpoint convert: weft cannot read or write gguf yet\n");
+  EXPECT_EQ(refused_by({here}),
+            "checkpoint convert: 1 models are named, expected two: the one to read and the one to make\n");
+  EXPECT_EQ(refused_by({here + "/none", to}),
+            "checkpoint convert: " + here + "/none is no directory, and no GGUF file\n");
   EXPECT_EQ(refused_by({"--to", "hf", model("gpt2"), to}),
             "checkpoint convert: " + model("gpt2") + " is hf's already\n");
   EXPECT_EQ(refused_by({"--from", "weft", model("gpt2"), to}),

@@ -143,8 +143,9 @@ TEST(DeepSpeedConversion, to_hugging_face_is_direct) {
   EXPECT_EQ(find_model(out).theirs->hub->type, "gpt2");
   const Told refused = convert({"--to", "deepspeed", out, (folder / "again").string()});
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err,
-              HasSubstr("checkpoint convert: weft cannot write deepspeed yet: --to hf, weft or megatron"));
+  EXPECT_THAT(
+      refused.err,
+      HasSubstr("checkpoint convert: weft cannot write deepspeed yet: --to hf, weft, megatron or gguf"));
 }
 
 TEST(DeepSpeedConversion, takes_a_config_from_elsewhere) {

@@ -209,6 +209,8 @@ VerbHelp about_checkpoint() {
                     "Megatron-LM's newest step, or DeepSpeed's, to one that weft train --load goes on from"},
                    {"weft checkpoint convert --to megatron Qwen3-0.6B megatron",
                     "weights that Megatron-LM loads, under any of its layouts"},
+                   {"weft checkpoint convert --dtype q8_0 run/checkpoints model.gguf",
+                    "one file for llama.cpp and Ollama, from which convert also reads"},
                    {"weft checkpoint convert --dtype bf16 run/checkpoints exported",
                     "the newest step to a Hugging Face directory; read again and compared"}},
       .topics = {{"All of them", {{"--json", "", "one JSON object"}}},

@@ -15,6 +15,8 @@
 #include "weft/cli/convert_job.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/gpu_run.h"
+#include "weft/exchange/gguf/model.h"
+#include "weft/exchange/gguf/write.h"
 #include "weft/exchange/megatron/write.h"
 
 namespace weft::cli {
@@ -24,7 +26,6 @@ namespace fs = std::filesystem;
 using exchange::Recipe;
 
 Form form_of(const std::string& word, const char* flag) {
-  if (word == "gguf") fail(Kind::usage, "checkpoint convert: weft cannot read or write gguf yet");
   try {
     Form form = Form::guess;
     read_word(word, form);
@@ -32,6 +33,10 @@ Form form_of(const std::string& word, const char* flag) {
   } catch (const Error& error) {
     fail(Kind::usage, "checkpoint convert: ", flag, ": ", error.what());
   }
+}
+
+std::string whose(Form form) {
+  return form == Form::gguf ? "a GGUF file" : text(words(form)[std::size_t(form)], "'s");
 }
 
 Form form_found(const fs::path& directory) {
@@ -42,6 +47,8 @@ Form form_found(const fs::path& directory) {
       return Form::hf;
     case exchange::Program::megatron:
       return Form::megatron;
+    case exchange::Program::llama_cpp:
+      return Form::gguf;
     case exchange::Program::deepspeed:
       break;
   }
@@ -53,8 +60,8 @@ Form form_read(const fs::path& directory, const std::string& asked_for) {
   const Form found = form_found(directory), given = form_of(asked_for, "--from");
   if (given == Form::guess || given == found) return found;
   if (given == Form::hf && found == Form::deepspeed && exchange::is_hub_directory(directory)) return given;
-  fail(Kind::usage, "checkpoint convert: ", directory.string(), " is ", words(found)[std::size_t(found)],
-       "'s, and --from ", asked_for, " is asked for");
+  fail(Kind::usage, "checkpoint convert: ", directory.string(), " is ", whose(found), ", and --from ",
+       asked_for, " is asked for");
 }
 
 Conversion asked(Args args) {
@@ -63,21 +70,24 @@ Conversion asked(Args args) {
   const auto others = read_flags(fields, args);
   if (others.size() != 2)
     fail(Kind::usage, "checkpoint convert: ", others.size(),
-         " directories are named, expected two: the model to read and the one to make");
+         " models are named, expected two: the one to read and the one to make");
   job.from = others[0];
   job.to = others[1];
   std::error_code error;
-  if (!fs::is_directory(job.from, error))
-    fail(Kind::usage, "checkpoint convert: ", others[0], " is no directory");
+  if (!fs::is_directory(job.from, error) && !exchange::gguf::is_gguf_file(job.from))
+    fail(Kind::usage, "checkpoint convert: ", others[0], " is no directory, and no GGUF file");
   job.source = form_read(job.from, job.options.from);
   const Form found = job.source;
   job.target = form_of(job.options.to, "--to");
+  if (job.target == Form::guess && job.to.extension() == ".gguf") job.target = Form::gguf;
   if (job.target == Form::guess) job.target = found == Form::weft ? Form::hf : Form::weft;
   if (job.target == Form::deepspeed)
-    fail(Kind::usage, "checkpoint convert: weft cannot write deepspeed yet: --to hf, weft or megatron");
+    fail(Kind::usage, "checkpoint convert: weft cannot write deepspeed yet: --to hf, weft, megatron or gguf");
   if (job.target == found)
-    fail(Kind::usage, "checkpoint convert: ", others[0], " is ", words(found)[std::size_t(found)],
-         "'s already");
+    fail(Kind::usage, "checkpoint convert: ", others[0], " is ", whose(found), " already");
+  if (job.options.dtype == Store::q8_0 && job.target != Form::gguf)
+    fail(Kind::usage, "checkpoint convert: --dtype q8_0 is of GGUF files, and ", others[1], " is to be ",
+         whose(job.target));
   if (!job.options.config.empty() && found != Form::deepspeed)
     fail(Kind::usage, "checkpoint convert: --config is of DeepSpeed's checkpoints, and ", others[0], " is ",
          words(found)[std::size_t(found)], "'s");
@@ -106,15 +116,18 @@ Rounding rounding_of(const NamedModel& made, const ConvertOptions& options) {
   const Dtype dtype = dtype_or(options.dtype, Dtype::f32);
   if (dtype == Dtype::f32) return {};
   const ModelConfig& model = made.settings.model;
-  const auto program = made.theirs ? std::optional(made.theirs->program) : std::nullopt;
-  if (program == exchange::Program::megatron)
+  const auto is_of = [&](exchange::Program one) { return made.theirs && made.theirs->program == one; };
+  if (is_of(exchange::Program::megatron))
     return [dtype](const std::string& name) {
       return exchange::megatron::is_always_f32(name) ? Dtype::f32 : dtype;
     };
-  std::set<std::string, std::less<>> kept;  // f32 in files of Hugging Face whatever the others are
-  if (program == exchange::Program::hugging_face)
+  std::set<std::string, std::less<>> kept;  // f32 in their files whatever the others are
+  if (is_of(exchange::Program::llama_cpp)) {
+    kept = exchange::gguf::kept_in_f32(model);
+  } else if (is_of(exchange::Program::hugging_face)) {
     for (const Recipe& recipe : exchange::recipes(exchange::type_for(model), model))
       if (std::ranges::any_of(recipe.parts, &Theirs::always_f32)) kept.insert(recipe.name);
+  }
   return [dtype, kept](const std::string& name) { return kept.contains(name) ? Dtype::f32 : dtype; };
 }
 
@@ -123,7 +136,9 @@ Compared compare(const NamedModel& source, const NamedModel& made, const Convert
   must_read(options.device, source.settings.model);
   const auto device = open_device(options.device, {.threads = options.threads});
   const auto prompt = fixed_prompt(source.settings.model);
-  const auto before = logits_in_parts(source, prompt, *device, rounding_of(made, options));
+  const auto before = options.dtype == Store::q8_0
+                          ? logits_in_parts(rounded_to_blocks(source), prompt, *device)
+                          : logits_in_parts(source, prompt, *device, rounding_of(made, options));
   const auto after = logits_in_parts(made, prompt, *device);
   // Megatron's has logits for the rows that pad a vocabulary, too.
   const auto words = std::size_t(source.settings.model.vocabulary),
@@ -142,20 +157,22 @@ Compared compare(const NamedModel& source, const NamedModel& made, const Convert
 
 // f32 is the same numbers; a half keeps 8 or 11 bits of every weight, and a model adds up what that costs,
 // where what is rounded is not what the model multiplies by (gains around zero).
-double allowed(Dtype stored, Dtype written) {
+double allowed(const Result& result) {
+  const Dtype stored = result.stored, written = result.dtype;
   if (written == stored || written == Dtype::f32) return 1e-4;
   return written == Dtype::bf16 ? 0.25 : 0.05;
 }
 
 void report(const Conversion& job, const Result& result, const Compared& compared) {
   const double part = compared.greatest > 0 ? compared.difference / compared.greatest : compared.difference;
+  const std::string_view type = result.in_blocks ? "q8_0" : name(result.dtype);
   if (job.options.json)
     std::cout << nlohmann::ordered_json{{"from", job.from.string()},
                                         {"to", result.made.string()},
                                         {"tensors", result.written.tensors},
                                         {"bytes", result.written.bytes},
                                         {"files", result.written.files},
-                                        {"dtype", name(result.dtype)},
+                                        {"dtype", type},
                                         {"tokenizer", result.tokenizer},
                                         {"largest_difference", compared.difference},
                                         {"largest_logit", compared.greatest}}
@@ -163,20 +180,21 @@ void report(const Conversion& job, const Result& result, const Compared& compare
               << '\n';
   else
     std::cout << result.made.string() << ": " << result.written.tensors << " tensors, "
-              << human_bytes(result.written.bytes) << " of " << name(result.dtype) << " in "
-              << result.written.files << (result.written.files == 1 ? " file" : " files") << '\n'
+              << human_bytes(result.written.bytes) << " of " << type << " in " << result.written.files
+              << (result.written.files == 1 ? " file" : " files") << '\n'
               << (result.tokenizer.empty() ? "no tokenizer beside it"
                                            : "tokenizer: " + join(result.tokenizer, ", "))
               << '\n'
               << "read again: the largest difference of a logit is " << compared.difference
               << ", of logits up to " << compared.greatest << '\n';
-  if (!(part <= allowed(result.stored, result.dtype)))
+  if (!(part <= allowed(result)))
     fail(Kind::internal, "checkpoint convert: ", result.made.string(), " does not give the logits of ",
          job.from.string(), ": they differ by ", part, " of the largest; do not use it");
 }
 
 Result written(const Conversion& job, const NamedModel& source) {
   if (job.target == Form::weft) return to_weft(job, source);
+  if (job.target == Form::gguf) return to_gguf(job, source);
   return job.target == Form::hf ? to_hub(job, source) : to_megatron(job, source);
 }
 

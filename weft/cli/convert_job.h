@@ -13,12 +13,12 @@
 
 namespace weft::cli {
 
-enum class Form : std::uint8_t { guess, weft, hf, megatron, deepspeed };
-constexpr std::array<std::string_view, 5> words(Form) {
-  return {"guess", "weft", "hf", "megatron", "deepspeed"};
+enum class Form : std::uint8_t { guess, weft, hf, megatron, deepspeed, gguf };
+constexpr std::array<std::string_view, 6> words(Form) {
+  return {"guess", "weft", "hf", "megatron", "deepspeed", "gguf"};
 }
-enum class Store : std::uint8_t { same, f32, bf16, f16 };
-constexpr std::array<std::string_view, 4> words(Store) { return {"same", "f32", "bf16", "f16"}; }
+enum class Store : std::uint8_t { same, f32, bf16, f16, q8_0 };
+constexpr std::array<std::string_view, 5> words(Store) { return {"same", "f32", "bf16", "f16", "q8_0"}; }
 
 struct ConvertOptions {
   std::string from = "guess", to = "guess";
@@ -33,9 +33,11 @@ struct ConvertOptions {
 
 template <class Visitor>
 void describe(Visitor& v, ConvertOptions& o) {
-  v("from", o.from, "weft, hf, megatron or deepspeed; guess: what the directory is");
-  v("to", o.to, "weft, hf or megatron; guess: weft, and of weft hf");
-  v("dtype", o.dtype, "type of the numbers written; same: as they are stored");
+  v("from", o.from, "weft, hf, megatron, deepspeed or gguf; guess: what FROM is");
+  v("to", o.to, "weft, hf, megatron or gguf; guess: gguf where TO ends so, else weft, and of weft hf");
+  v("dtype", o.dtype,
+    "type of the numbers written; same: as they are stored; q8_0: of gguf alone, eight bits and a scale for "
+    "32");
   v("weights_only", o.weights_only,
     "weft: leave the optimizer's states and the place in the data behind, where a run could go on with them");
   v("tokenizer", o.tokenizer,
@@ -59,6 +61,7 @@ Dtype dtype_or(Store wanted, Dtype same);
 struct Result {
   exchange::Written written;
   Dtype stored = Dtype::f32, dtype = Dtype::f32;
+  bool in_blocks = false;  // of q8_0, which is no type of ours
   std::vector<std::string> tokenizer;
   std::filesystem::path made;
 };
@@ -74,5 +77,22 @@ Result to_weft(const Conversion& job, const NamedModel& source);
 Result to_hub(const Conversion& job, const NamedModel& source);
 /// A release, which Megatron-LM reads under any layout.
 Result to_megatron(const Conversion& job, const NamedModel& source);
+/// One file, which llama.cpp reads.
+Result to_gguf(const Conversion& job, const NamedModel& source);
+
+/// The same model with the numbers that a file of q8_0 has of it.
+NamedModel rounded_to_blocks(const NamedModel& source);
+
+/// The names of the files that were written of a GGUF file's tokenizer; none, and it is said why, where none
+/// can be made of it.
+std::vector<std::string> write_tokenizer_of_gguf(const std::filesystem::path& file,
+                                                 const std::filesystem::path& directory);
+
+/// Whole tensors of ours, wherever they come from.
+struct Reading {
+  Dtype stored = Dtype::f32;
+  exchange::ReadWeight read;
+};
+Reading reading_of(const NamedModel& source);
 
 }  // namespace weft::cli

@@ -60,16 +60,19 @@ std::vector<std::string> copy_own_tokenizer(const NamedModel& source, const fs::
   return names;
 }
 
+std::vector<std::string> tokenizer_beside(const Conversion& job, const NamedModel& source,
+                                          const fs::path& to) {
+  if (!job.options.tokenizer.empty()) return exchange::copy_tokenizer(job.options.tokenizer, to);
+  return job.source == Form::gguf ? write_tokenizer_of_gguf(job.from, to) : copy_own_tokenizer(source, to);
+}
+
 Dtype stored_in(const checkpoint::OpenStep& step, const Recipe& recipe) {
   const auto found = step.index().tensors.find(recipe.name);
   return found == step.index().tensors.end() ? Dtype::f32 : found->second.dtype;
 }
 
-/// Whole tensors of ours, wherever they come from.
-struct Reading {
-  Dtype stored = Dtype::f32;
-  std::function<std::vector<float>(const Recipe&)> read;
-};
+}  // namespace
+
 Reading reading_of(const NamedModel& source) {
   const ModelConfig& model = source.settings.model;
   const Recipe first{.name = kind_of(model).parameters(model).all().front().name};
@@ -86,8 +89,6 @@ Reading reading_of(const NamedModel& source) {
           }};
 }
 
-}  // namespace
-
 Result to_hub(const Conversion& job, const NamedModel& source) {
   const ModelConfig& model = source.settings.model;
   const Reading reading = reading_of(source);
@@ -97,8 +98,7 @@ Result to_hub(const Conversion& job, const NamedModel& source) {
   out.dtype = dtype_or(job.options.dtype, out.stored);
   exchange::must_be_free(job.to);
   must_hold_no_model(job.to);
-  out.tokenizer = job.options.tokenizer.empty() ? copy_own_tokenizer(source, job.to)
-                                                : exchange::copy_tokenizer(job.options.tokenizer, job.to);
+  out.tokenizer = tokenizer_beside(job, source, job.to);
   const exchange::HubExport how{
       .dtype = out.dtype,
       .shard_bytes = job.options.shard_bytes,
@@ -139,8 +139,7 @@ Result to_megatron(const Conversion& job, const NamedModel& source) {
       exchange::megatron::write_release(job.to, source.settings.model, reading.read,
                                         {.dtype = out.dtype, .file_bytes = job.options.shard_bytes});
   const fs::path tokenizer = exchange::megatron::release_directory(job.to) / "tokenizer";
-  out.tokenizer = job.options.tokenizer.empty() ? copy_own_tokenizer(source, tokenizer)
-                                                : exchange::copy_tokenizer(job.options.tokenizer, tokenizer);
+  out.tokenizer = tokenizer_beside(job, source, tokenizer);
   say_left_out(source.settings.model, out.dtype);
   return out;
 }

@@ -52,8 +52,13 @@ bool is_settled(const exchange::TheirRun& run) {
 
 void take_tokenizer(const Conversion& job, const NamedModel& source, RunFacts& facts, Result& out) {
   const fs::path given = job.options.tokenizer, from = given.empty() ? source.theirs->tokenizer : given;
-  if (given.empty() && tokenizer_in(from).type.empty()) return;
-  out.tokenizer = exchange::copy_tokenizer(from, job.to / "tokenizer");
+  if (given.empty() && job.source == Form::gguf) {
+    out.tokenizer = write_tokenizer_of_gguf(job.from, job.to / "tokenizer");
+    if (out.tokenizer.empty()) return;
+  } else {
+    if (given.empty() && tokenizer_in(from).type.empty()) return;
+    out.tokenizer = exchange::copy_tokenizer(from, job.to / "tokenizer");
+  }
   if (const std::string generation = generation_json(source.generation); !generation.empty())
     write_atomically(job.to / "tokenizer" / exchange::generation_file, std::string_view(generation));
   TokenizerConfig& named = facts.configuration.data.tokenizer;
@@ -92,6 +97,7 @@ Dtype dtype_or(Store wanted, Dtype same) {
       return Dtype::bf16;
     case Store::f16:
       return Dtype::f16;
+    case Store::q8_0:
     case Store::same:
       break;
   }

@@ -70,28 +70,6 @@ std::vector<std::vector<TensorToWrite>> shards_of(const std::vector<TensorToWrit
   return shards;
 }
 
-// Their elements in their order, out of ours; of a slab, those of the slab.
-std::vector<float> theirs_of(const Theirs& theirs, const Source& source, const std::vector<float>& ours) {
-  std::vector<float> out(std::size_t(theirs.elements()));
-  const std::int64_t columns = source.recipe->columns();
-  for (const RowRun& run : source.recipe->runs) {
-    if (run.part != source.part) continue;
-    const float* from = ours.data() + run.to * columns;
-    for (std::int64_t row = 0; row < run.count; ++row, from += columns) {
-      const std::int64_t their_row = run.from + row * run.step;
-      if (!theirs.turned) {
-        std::copy(from, from + columns, out.data() + their_row * columns);
-        continue;
-      }
-      for (std::int64_t column = 0; column < columns; ++column)
-        out[std::size_t(column * theirs.rows() + their_row)] = from[column];
-    }
-  }
-  if (source.recipe->plus != 0)
-    for (float& value : out) value = float(double(value) + source.recipe->plus);
-  return out;
-}
-
 void write_as(Dtype dtype, const std::vector<float>& values, File& file) {
   visit_float(dtype, [&]<class T>() {
     std::vector<T> part;
@@ -104,10 +82,9 @@ void write_as(Dtype dtype, const std::vector<float>& values, File& file) {
   });
 }
 
-// Holds the last of our tensors: the parts of one recipe follow one another.
 class Kitchen {
  public:
-  Kitchen(const ReadWeight& read, Dtype dtype) : read_(read), dtype_(dtype) {}
+  Kitchen(const ReadWeight& read, Dtype dtype) : parts_(read), dtype_(dtype) {}
   void write_shard(const fs::path& path, const std::vector<TensorToWrite>& jobs) {
     std::vector<checkpoint::Entry> entries;
     std::map<std::string, const TensorToWrite*> by_name;
@@ -120,20 +97,14 @@ class Kitchen {
       const TensorToWrite& job = *by_name.at(entry.name);
       if (job.slabs.empty())
         write_as(job.dtype(dtype_), std::vector<float>(std::size_t(job.theirs().elements())), file);
-      for (const Source& slab : job.slabs) write_as(job.dtype(dtype_), theirs_of(slab), file);
+      for (const Source& slab : job.slabs)
+        write_as(job.dtype(dtype_), parts_.values(*slab.recipe, slab.part), file);
     });
   }
 
  private:
-  std::vector<float> theirs_of(const Source& slab) {
-    if (recipe_ != slab.recipe) ours_ = read_(*slab.recipe);
-    recipe_ = slab.recipe;
-    return exchange::theirs_of(slab.recipe->parts[slab.part], slab, ours_);
-  }
-  const ReadWeight& read_;
+  HubParts parts_;
   Dtype dtype_;
-  const Recipe* recipe_ = nullptr;
-  std::vector<float> ours_;
 };
 
 std::string shard_name(std::size_t i, std::size_t count) {

@@ -2,17 +2,14 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "weft/checkpoint/step.h"
+#include "weft/exchange/hub_parts.h"
 #include "weft/exchange/recipe.h"
 
 namespace weft::exchange {
-
-/// The whole of one of our tensors, row by row.
-using ReadWeight = std::function<std::vector<float>(const Recipe&)>;
 
 struct HubExport {
   Dtype dtype = Dtype::f32;

@@ -4,6 +4,7 @@
 #include "weft/base/format.h"
 #include "weft/checkpoint/find.h"
 #include "weft/exchange/deepspeed/model.h"
+#include "weft/exchange/gguf/model.h"
 #include "weft/exchange/hub_weights.h"
 #include "weft/exchange/megatron/weights.h"
 
@@ -75,6 +76,8 @@ std::string_view whose(Program program) {
       return "Hugging Face's";
     case Program::megatron:
       return "Megatron's";
+    case Program::llama_cpp:
+      return "llama.cpp's";
     case Program::deepspeed:
       break;
   }
@@ -84,6 +87,7 @@ std::string_view whose(Program program) {
 // Whoever trains a Hugging Face model by DeepSpeed may find both in one directory: that of DeepSpeed has
 // more.
 std::optional<Program> program_of(const fs::path& directory) {
+  if (gguf::is_gguf_file(directory)) return Program::llama_cpp;
   if (checkpoint::step_directories(directory).empty() && deepspeed::find_step(directory))
     return Program::deepspeed;
   if (is_hub_directory(directory)) return Program::hugging_face;
@@ -96,6 +100,7 @@ TheirModel read_theirs(const fs::path& directory, const ToldOfTheirs& told) {
   const auto program = told.program ? told.program : program_of(directory);
   if (!program)
     fail(Kind::usage, directory.string(), ": holds no model of Hugging Face's, Megatron's or DeepSpeed's");
+  if (*program == Program::llama_cpp) return gguf::model_of(directory);
   if (*program == Program::deepspeed)
     return deepspeed::model_of(directory, deepspeed::find_step(directory).value(), told.config);
   return *program == Program::megatron ? of_megatron(directory) : hugging_face(directory);

@@ -15,12 +15,12 @@
 
 namespace weft::exchange {
 
-enum class Program : std::uint8_t { hugging_face, megatron, deepspeed };
+enum class Program : std::uint8_t { hugging_face, megatron, deepspeed, llama_cpp };
 /// "Megatron's"
 std::string_view whose(Program program);
 
-/// Whose model a directory holds; none: it holds steps of weft, or nothing. Fails with Kind::data where a
-/// directory of Megatron's or DeepSpeed's names a step that is not there.
+/// Whose model a directory holds, or a file is; none: it holds steps of weft, or nothing. Fails with
+/// Kind::data where a directory of Megatron's or DeepSpeed's names a step that is not there.
 std::optional<Program> program_of(const std::filesystem::path& directory);
 
 /// A run that may go on where it stood: every tensor has the two moments of Adam.
