@@ -96,6 +96,37 @@ TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
   EXPECT_TRUE(Json::parse(config)["eos_token_id"].is_number());
 }
 
+// transformers finds no vocabulary under another name, and says nothing of it.
+TEST(Convert, gives_the_files_of_a_run_the_names_that_are_looked_for) {
+  const TemporaryDirectory folder;
+  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
+  fs::copy(text + "toy_bpe_vocab.json", folder / "gpt2-vocab.json");
+  fs::copy(text + "toy_bpe_merges.txt", folder / "gpt2-merges.txt");
+  fs::copy(text + "toy_wordpiece_vocab.txt", folder / "bert-vocab.txt");
+  const auto made_of_a_run = [&](const std::string& family, const std::string& tokenizer) {
+    const std::string run = (folder / ("run_" + family)).string(), to = (folder / family).string();
+    const Told trained = run_and_hear(
+        split("train " + family + tokenizer + " --save " + run +
+                  " --num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 8 --mock-data "
+                  "--max-position-embeddings 8 --micro-batch-size 1 --train-iters 1 --lr 1e-3 --eval-iters 0 "
+                  "--save-interval 1 --no-bias-gelu-fusion --no-memory-check",
+              ' '));
+    EXPECT_EQ(trained.status, 0) << trained.err;
+    return convert({run, to});
+  };
+  const std::string here = folder.path().string();
+  EXPECT_THAT(made_of_a_run("gpt", " --tokenizer-type GPT2BPETokenizer --vocab-file " + here +
+                                       "/gpt2-vocab.json --merge-file " + here + "/gpt2-merges.txt")
+                  .out,
+              HasSubstr("tokenizer: vocab.json, merges.txt\n"));
+  EXPECT_EQ(tokenizer_in(folder / "gpt").merge_file, (folder / "gpt/merges.txt").string());
+  EXPECT_THAT(
+      made_of_a_run("bert", " --tokenizer-type BertWordPieceCase --vocab-file " + here + "/bert-vocab.txt")
+          .out,
+      HasSubstr("tokenizer: vocab.txt, tokenizer_config.json\n"));
+  EXPECT_EQ(tokenizer_in(folder / "bert").type, "BertWordPieceCase");
+}
+
 // The model has rows for what its config.json says, whatever the files beside it name besides.
 TEST(Convert, a_tokenizer_of_more_tokens_changes_no_model) {
   const TemporaryDirectory folder;

@@ -88,6 +88,11 @@ NamedModel rounded_to_blocks(const NamedModel& source);
 std::vector<std::string> write_tokenizer_of_gguf(const std::filesystem::path& file,
                                                  const std::filesystem::path& directory);
 
+/// Copies the tokenizer that is asked for, or the model's own, into a directory, under the names that
+/// transformers and weft look for; those names.
+std::vector<std::string> tokenizer_beside(const Conversion& job, const NamedModel& source,
+                                          const std::filesystem::path& to);
+
 /// Whole tensors of ours, wherever they come from.
 struct Reading {
   Dtype stored = Dtype::f32;

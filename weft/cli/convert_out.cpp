@@ -6,6 +6,7 @@
 #include "weft/base/format.h"
 #include "weft/checkpoint/find.h"
 #include "weft/cli/convert_job.h"
+#include "weft/exchange/hub_config.h"
 #include "weft/exchange/megatron/arguments_write.h"
 #include "weft/exchange/megatron/write.h"
 #include "weft/model/kinds.h"
@@ -36,34 +37,6 @@ exchange::HubTokens tokens_of(const fs::path& directory, const NamedModel& sourc
   if (out.ends.size() == 1) out.end = out.ends.front();
   out.generation = generation_json(source.generation);
   return out;
-}
-
-// The files of the checkpoint's tokenizer: one by one, as its settings name them.
-std::vector<std::string> copy_own_tokenizer(const NamedModel& source, const fs::path& to) {
-  const TokenizerConfig& own = source.settings.data.tokenizer;
-  std::vector<std::string> names;
-  for (const std::string& file : {own.model, own.vocab_file, own.merge_file}) {
-    std::error_code error;
-    if (file.empty()) continue;
-    if (!fs::exists(file, error)) {
-      std::cerr << file
-                << ": the checkpoint's tokenizer is not there any more; copy its files, or name them "
-                   "with --tokenizer\n";
-      continue;
-    }
-    // What lies beside a tokenizer.json belongs to it.
-    const bool json = fs::path(file).filename() == "tokenizer.json";
-    for (std::string& name :
-         exchange::copy_tokenizer(json ? fs::path(file).parent_path() : fs::path(file), to))
-      names.push_back(std::move(name));
-  }
-  return names;
-}
-
-std::vector<std::string> tokenizer_beside(const Conversion& job, const NamedModel& source,
-                                          const fs::path& to) {
-  if (!job.options.tokenizer.empty()) return exchange::copy_tokenizer(job.options.tokenizer, to);
-  return job.source == Form::gguf ? write_tokenizer_of_gguf(job.from, to) : copy_own_tokenizer(source, to);
 }
 
 Dtype stored_in(const checkpoint::OpenStep& step, const Recipe& recipe) {
@@ -98,6 +71,8 @@ Result to_hub(const Conversion& job, const NamedModel& source) {
   out.dtype = dtype_or(job.options.dtype, out.stored);
   exchange::must_be_free(job.to);
   must_hold_no_model(job.to);
+  (void)exchange::hub_config_json(model, out.dtype,
+                                  {});  // what it cannot say is said before a file is written
   out.tokenizer = tokenizer_beside(job, source, job.to);
   const exchange::HubExport how{
       .dtype = out.dtype,
