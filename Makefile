@@ -70,7 +70,7 @@ slurm: configure ## train across two nodes of a real Slurm on this machine (as r
 	cmake --build --preset release --target weft -j $(JOBS)
 	python3 tests/launch/slurm_test.py --weft build/release/weft --script deploy/slurm/train.sbatch
 
-oracle: build ## compare with the originals themselves (installed by pip into build/oracle; MEGATRON=DIR: a checkout of Megatron-LM, for what its wheels leave out)
+oracle: build ## compare with the originals themselves (installed by pip into build/oracle; MEGATRON=DIR, LLAMA_CPP=DIR: checkouts, for what their packages leave out)
 	python3 -m venv build/oracle
 	build/oracle/bin/pip install --quiet tensorboard tokenizers transformers accelerate jinja2 tiktoken sentencepiece torch megatron-core==0.16.1 kubernetes-validate setuptools wheel hjson msgpack einops psutil py-cpuinfo pydantic ninja
 	build/oracle/bin/python tests/oracle/read_tensorboard.py build/release/tests/report/tensorboard_sample
@@ -93,6 +93,8 @@ oracle: build ## compare with the originals themselves (installed by pip into bu
 	build/oracle/bin/python tests/oracle/megatron_states.py build/release/weft
 	build/oracle/bin/python tests/oracle/megatron_release.py build/release/weft
 	build/oracle/bin/python tests/oracle/megatron_families.py build/release/weft
+	build/oracle/bin/pip install --quiet --no-deps gguf diskcache llama-cpp-python==0.3.36
+	build/oracle/bin/python tests/oracle/gguf.py --weft build/release/weft $(if $(LLAMA_CPP),--llama-cpp $(LLAMA_CPP))
 	build/oracle/bin/python tests/oracle/f8_blocks.py
 
 lint: ## check layout, names, floors, lengths and manners of the source

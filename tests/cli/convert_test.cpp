@@ -34,12 +34,30 @@ std::string refused_by(const std::vector<std::string>& words) {
   return found.err;
 }
 
+const std::string texts = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
+
 /// A GPT-2 whose directory holds the toy vocabulary, too.
 void copy_model_with_tokenizer(const fs::path& to) {
-  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
   fs::copy(model("gpt2"), to);
-  fs::copy(text + "toy_bpe_vocab.json", to / "vocab.json");
-  fs::copy(text + "toy_bpe_merges.txt", to / "merges.txt");
+  fs::copy(texts + "toy_bpe_vocab.json", to / "vocab.json");
+  fs::copy(texts + "toy_bpe_merges.txt", to / "merges.txt");
+}
+
+const std::string cased_bert =
+    "bert --tokenizer-type BertWordPieceCase --vocab-file " + texts + "toy_wordpiece_vocab.txt";
+
+/// A run of one step becomes the folder's hub.
+Told convert_a_run(const TemporaryDirectory& folder, const std::string& words) {
+  const std::string run = (folder / "run").string();
+  const std::string line =
+      "train " + words +
+      " --num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 8 --max-position-embeddings 8 "
+      "--mock-data --micro-batch-size 1 --train-iters 1 --lr 1e-3 --eval-iters 0 --save-interval 1 "
+      "--no-memory-check --save " +
+      run;
+  const Told trained = run_and_hear(split(line, ' '));
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  return convert({run, (folder / "hub").string()});
 }
 
 }  // namespace
@@ -99,32 +117,25 @@ TEST(Convert, takes_the_tokenizer_along_in_both_directions) {
 // transformers finds no vocabulary under another name, and says nothing of it.
 TEST(Convert, gives_the_files_of_a_run_the_names_that_are_looked_for) {
   const TemporaryDirectory folder;
-  const std::string text = std::string(WEFT_SOURCE_DIR) + "/tests/golden/text/";
-  fs::copy(text + "toy_bpe_vocab.json", folder / "gpt2-vocab.json");
-  fs::copy(text + "toy_bpe_merges.txt", folder / "gpt2-merges.txt");
-  fs::copy(text + "toy_wordpiece_vocab.txt", folder / "bert-vocab.txt");
-  const auto made_of_a_run = [&](const std::string& family, const std::string& tokenizer) {
-    const std::string run = (folder / ("run_" + family)).string(), to = (folder / family).string();
-    const Told trained = run_and_hear(
-        split("train " + family + tokenizer + " --save " + run +
-                  " --num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 8 --mock-data "
-                  "--max-position-embeddings 8 --micro-batch-size 1 --train-iters 1 --lr 1e-3 --eval-iters 0 "
-                  "--save-interval 1 --no-bias-gelu-fusion --no-memory-check",
-              ' '));
-    EXPECT_EQ(trained.status, 0) << trained.err;
-    return convert({run, to});
-  };
-  const std::string here = folder.path().string();
-  EXPECT_THAT(made_of_a_run("gpt", " --tokenizer-type GPT2BPETokenizer --vocab-file " + here +
-                                       "/gpt2-vocab.json --merge-file " + here + "/gpt2-merges.txt")
-                  .out,
-              HasSubstr("tokenizer: vocab.json, merges.txt\n"));
-  EXPECT_EQ(tokenizer_in(folder / "gpt").merge_file, (folder / "gpt/merges.txt").string());
-  EXPECT_THAT(
-      made_of_a_run("bert", " --tokenizer-type BertWordPieceCase --vocab-file " + here + "/bert-vocab.txt")
-          .out,
-      HasSubstr("tokenizer: vocab.txt, tokenizer_config.json\n"));
-  EXPECT_EQ(tokenizer_in(folder / "bert").type, "BertWordPieceCase");
+  const std::string words = "gpt --tokenizer-type GPT2BPETokenizer --vocab-file " + texts +
+                            "toy_bpe_vocab.json --merge-file " + texts + "toy_bpe_merges.txt";
+  EXPECT_THAT(convert_a_run(folder, words).out, HasSubstr("tokenizer: vocab.json, merges.txt\n"));
+  EXPECT_EQ(tokenizer_in(folder / "hub").merge_file, (folder / "hub/merges.txt").string());
+}
+
+TEST(Convert, says_beside_a_vocabulary_that_it_keeps_case) {
+  const TemporaryDirectory folder;
+  EXPECT_THAT(convert_a_run(folder, cased_bert + " --no-bias-gelu-fusion").out,
+              HasSubstr("tokenizer: vocab.txt, tokenizer_config.json\n"));
+  EXPECT_EQ(tokenizer_in(folder / "hub").type, "BertWordPieceCase");
+}
+
+TEST(Convert, leaves_nothing_of_a_model_that_it_cannot_write) {
+  const TemporaryDirectory folder;
+  const Told refused = convert_a_run(folder, cased_bert);  // whose gelu is the tanh form
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("activation"));
+  EXPECT_FALSE(fs::exists(folder / "hub"));
 }
 
 // The model has rows for what its config.json says, whatever the files beside it name besides.
