@@ -55,7 +55,7 @@ def byte_level(pre, folder, begin):
     tokenizer.pre_tokenizer = steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.train_from_iterator(corpus(), trainers.BpeTrainer(vocab_size=700, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    tokenizer.add_special_tokens(["<|begin|>", "<|end|>"])
+    tokenizer.add_special_tokens(["<|begin|>", "<|end|>", "<|endoftext|>"])  # the last is added to some by their programs
     tokenizer.add_tokens([tokenizers.AddedToken("<tool>", normalized=False)])
     if begin:
         tokenizer.post_processor = processors.TemplateProcessing(single="<|begin|> $A", special_tokens=[("<|begin|>", tokenizer.token_to_id("<|begin|>"))])
@@ -102,6 +102,7 @@ def config(kind, **more):
 
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32, rope_theta=5000.0)
+ENDS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=None)  # as the pieces' tokenizers have them
 MODELS = {
     "llama2": (config("LlamaConfig"), "pieces"),
     "llama2_merges": (config("LlamaConfig", attention_bias=True, mlp_bias=True), "merges"),
@@ -114,11 +115,11 @@ MODELS = {
     "qwen3": (config("Qwen3Config", head_dim=32), "qwen2"),
     "qwen2_moe": (config("Qwen2MoeConfig", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=48, shared_expert_intermediate_size=64, tie_word_embeddings=False), "qwen2"),
     "qwen3_moe": (config("Qwen3MoeConfig", num_experts=4, num_experts_per_tok=2, moe_intermediate_size=64, head_dim=32, norm_topk_prob=True), "qwen2"),
-    "gemma": (config("GemmaConfig", head_dim=32), "pieces"),
-    "gemma2": (config("Gemma2Config", head_dim=32, query_pre_attn_scalar=32, sliding_window=16), "pieces"),
-    "gemma3": (config("Gemma3TextConfig", head_dim=32, query_pre_attn_scalar=32, sliding_window=16, num_hidden_layers=7), "pieces"),
-    "phi3": (config("Phi3Config", pad_token_id=0, sliding_window=None, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)), "gpt-4o"),
-    "olmo2": (config("Olmo2Config"), "llama-bpe"),
+    "gemma": (config("GemmaConfig", head_dim=32, **ENDS), "bare_pieces"),
+    "gemma2": (config("Gemma2Config", head_dim=32, query_pre_attn_scalar=32, sliding_window=16, **ENDS), "bare_pieces"),
+    "gemma3": (config("Gemma3TextConfig", head_dim=32, query_pre_attn_scalar=32, sliding_window=16, num_hidden_layers=7, **ENDS), "bare_pieces"),
+    "phi3": (config("Phi3Config", sliding_window=None, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5), **ENDS), "pieces"),
+    "olmo2": (config("Olmo2Config", **{**ENDS, "eos_token_id": None}), "llama-bpe"),
     "granite": (config("GraniteConfig", attention_multiplier=0.3, embedding_multiplier=5.0, residual_multiplier=0.4, logits_scaling=3.0), "starcoder"),
     "glm4": (config("Glm4Config", head_dim=32, attention_bias=True, pad_token_id=0), "smaug-bpe"),
     "gpt2": (lambda: transformers.GPT2Config(n_embd=64, n_layer=3, n_head=4, n_positions=128, vocab_size=720, initializer_range=0.3), "gpt-2"),
@@ -225,7 +226,8 @@ def compare_back(name, folder):
     run("checkpoint", "convert", folder / "f32.gguf", folder / "back", "--to", "hf")
     want, found = load_file(folder / "hf/model.safetensors"), load_file(folder / "back/model.safetensors")
     for tensor in sorted({*want, *found}):
-        same = tensor in want and tensor in found and torch.equal(want[tensor], found[tensor])
+        near = 2**-23 if "gemma" in name and tensor.endswith("norm.weight") else 0  # a file holds gains and one more
+        same = tensor in want and tensor in found and torch.allclose(want[tensor], found[tensor], rtol=0, atol=near)
         tied = tensor == "lm_head.weight" and tensor not in found
         check(name, f"{tensor} is not what it was", same or tied)
 
@@ -238,6 +240,8 @@ TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
 import convert_hf_to_gguf; convert_hf_to_gguf.main()
 """
 OURS_ALONE = {"general.name"}
+# A number, whatever the tokenizer says; and what stretches nothing.
+SAID_FOR_NOTHING = {"tokenizer.ggml.eot_token_id", "phi3.rope.scaling.original_context_length"}
 
 
 def compare_converter(name, folder, pre):
@@ -251,7 +255,7 @@ def compare_converter(name, folder, pre):
         same = numpy.array_equal(theirs[tensor].data, ours[tensor].data) if tensor != "rope_freqs.weight" else numpy.allclose(theirs[tensor].data, ours[tensor].data, rtol=1e-6)
         check(name, f"{tensor} is not that of llama.cpp's converter", same)
     for key, field in want.fields.items():
-        if key.startswith("GGUF.") or key.startswith("general.") or key in OURS_ALONE:
+        if key.startswith("GGUF.") or key.startswith("general.") or key in OURS_ALONE | SAID_FOR_NOTHING:
             continue
         mine = found.get_field(key)
         same = mine is not None and (numpy.allclose(mine.contents(), field.contents()) if "scores" in key else mine.contents() == field.contents())
@@ -265,14 +269,14 @@ def ask(name, made, tokenizer, folder):
     if name == "gpt2":  # whose other name for its places llama.cpp's converter wants
         said = json.loads((folder / "hf/config.json").read_text())
         (folder / "hf/config.json").write_text(json.dumps({**said, "n_ctx": said["n_positions"]}))
-    ids_of = {"pieces": pieces, "merges": pieces_as_merges}.get(tokenizer, lambda to, begin: byte_level(tokenizer, to, begin))(folder / "hf", True)
+    ids_of = {"pieces": pieces, "bare_pieces": lambda to, _: pieces(to, False), "merges": pieces_as_merges}.get(tokenizer, lambda to, begin: byte_level(tokenizer, to, begin))(folder / "hf", True)
     for type in ("f32", "bf16", "q8_0"):
         run("checkpoint", "convert", folder / "hf", folder / f"{type}.gguf", "--dtype", type)
     llama, apart = compare_logits(name, model, folder, 3e-3 if "gpt2" in name or "gemma" in name else 1e-4)
     compare_tokens(name, llama, ids_of)
     compare_blocks(name, folder)
     compare_back(name, folder)
-    if ARGS.llama_cpp and tokenizer != "merges":
+    if ARGS.llama_cpp and tokenizer != "merges" and name != "glm4":  # of which the converter wants its own tokenizer
         compare_converter(name, folder, tokenizer)
     print(f"{name}: logits within {apart:.1g} of the largest", flush=True)
 
