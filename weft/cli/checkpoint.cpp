@@ -210,7 +210,7 @@ VerbHelp about_checkpoint() {
                    {"weft checkpoint convert --to megatron Qwen3-0.6B megatron",
                     "weights that Megatron-LM loads, under any of its layouts"},
                    {"weft checkpoint convert --dtype q8_0 run/checkpoints model.gguf",
-                    "one file for llama.cpp and Ollama, from which convert also reads"},
+                    "one file for llama.cpp, from which convert also reads"},
                    {"weft checkpoint convert --dtype bf16 run/checkpoints exported",
                     "the newest step to a Hugging Face directory; read again and compared"}},
       .topics = {{"All of them", {{"--json", "", "one JSON object"}}},

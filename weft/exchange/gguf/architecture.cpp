@@ -54,31 +54,38 @@ void Keys::refuse(std::string_view name, std::string_view expected) const {
 
 void write_settings(const Architecture& architecture, const Json& theirs, Values& to) {
   KeysToWrite keys(to, std::string(architecture.name));
-  for (const Setting& one : architecture.settings) {
-    const auto found = theirs.find(std::string(one.theirs));
-    if (found == theirs.end() || found->is_null()) continue;
-    keys.add(one.key, one.whole ? whole(found->get<std::int64_t>()) : real(found->get<double>()));
-  }
+  for (const auto& list : architecture.settings)
+    for (const Setting& one : list) {
+      const auto found = theirs.find(std::string(one.theirs));
+      if (found == theirs.end() || found->is_null()) continue;
+      keys.add(one.key, one.whole ? whole(found->get<std::int64_t>()) : real(found->get<double>()));
+    }
   keys.add("vocab_size", whole(theirs.at("vocab_size").get<std::int64_t>()));
   architecture.write(theirs, keys);
 }
+
+namespace {
+
+void read_setting(const Keys& keys, const Setting& one, Json& to) {
+  if (!one.whole) {
+    const auto found = keys.real(one.key);
+    if (!found) keys.refuse(one.key, "expected an f32");
+    to = *found;
+  } else if (const auto found = keys.whole(one.key)) {
+    to = *found;
+  } else {
+    to = keys.must_be_whole(one.otherwise.empty() ? one.key : one.otherwise);
+  }
+}
+
+}  // namespace
 
 Json read_settings(const Architecture& architecture, const Contents& contents) {
   const Keys keys(contents, std::string(architecture.name));
   Json out;
   out["model_type"] = architecture.types.front();
-  for (const Setting& one : architecture.settings) {
-    const std::string name(one.theirs);
-    if (!one.whole) {
-      const auto found = keys.real(one.key);
-      if (!found) keys.refuse(one.key, "expected an f32");
-      out[name] = *found;
-    } else if (const auto found = keys.whole(one.key)) {
-      out[name] = *found;
-    } else {
-      out[name] = keys.must_be_whole(one.otherwise.empty() ? one.key : one.otherwise);
-    }
-  }
+  for (const auto& list : architecture.settings)
+    for (const Setting& one : list) read_setting(keys, one, out[std::string(one.theirs)]);
   const std::vector<std::int64_t>* words = contents.sizes("token_embd.weight");
   if (words == nullptr || words->size() != 2)
     fail(Kind::data, contents.who, ": token_embd.weight is ",

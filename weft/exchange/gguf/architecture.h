@@ -96,7 +96,7 @@ struct Architecture {
       types;                // "model_type" of those that it can be; the first is the usual one
   std::string_view layers;  // what the names of theirs begin with in a layer
   std::vector<std::span<const TensorName>> names;
-  std::span<const Setting> settings;
+  std::vector<std::span<const Setting>> settings;
   /// What is no plain setting, from config.json and back to it.
   void (*write)(const Json& theirs, KeysToWrite& keys);
   void (*read)(const Keys& keys, Json& theirs);

@@ -9,27 +9,10 @@ constexpr TensorName shared_expert[]{{"mlp.shared_expert.gate_proj.weight", "ffn
                                      {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight"},
                                      {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight"}};
 
-constexpr Setting settings[]{{"block_count", "num_hidden_layers"},
-                             {"context_length", "max_position_embeddings"},
-                             {"embedding_length", "hidden_size"},
-                             {"feed_forward_length", "intermediate_size"},
-                             {"attention.head_count", "num_attention_heads"},
-                             {"attention.head_count_kv", "num_key_value_heads", true, "attention.head_count"},
-                             {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false},
-                             {"expert_count", "num_experts"},
-                             {"expert_used_count", "num_experts_per_tok"},
-                             {"expert_feed_forward_length", "moe_intermediate_size"}};
-constexpr Setting shared_settings[]{
-    {"block_count", "num_hidden_layers"},
-    {"context_length", "max_position_embeddings"},
-    {"embedding_length", "hidden_size"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads", true, "attention.head_count"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false},
-    {"expert_count", "num_experts"},
-    {"expert_used_count", "num_experts_per_tok"},
-    {"expert_feed_forward_length", "moe_intermediate_size"},
+constexpr Setting of_experts[]{{"expert_count", "num_experts"},
+                               {"expert_used_count", "num_experts_per_tok"},
+                               {"expert_feed_forward_length", "moe_intermediate_size"}};
+constexpr Setting of_the_shared_one[]{
     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
 
 // Every layer has experts there.
@@ -60,14 +43,14 @@ std::vector<Architecture> architectures_with_experts() {
            .types = qwen2moe_types,
            .layers = "model.layers.",
            .names = {around, norms_before, attention, attention_biases, experts, shared_expert},
-           .settings = shared_settings,
+           .settings = {rotary_settings, of_experts, of_the_shared_one},
            .write = write_qwen2moe,
            .read = read_qwen2moe},
           {.name = "qwen3moe",
            .types = qwen3moe_types,
            .layers = "model.layers.",
            .names = {around, norms_before, attention, head_norms, experts},
-           .settings = settings,
+           .settings = {rotary_settings, of_experts},
            .write = write_heads,
            .read = read_qwen3moe}};
 }

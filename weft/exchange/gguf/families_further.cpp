@@ -46,18 +46,10 @@ void read_olmo2(const Keys& keys, Json& theirs) {
   read_heads(keys, theirs);
 }
 
-constexpr Setting granite_settings[]{
-    {"block_count", "num_hidden_layers"},
-    {"context_length", "max_position_embeddings"},
-    {"embedding_length", "hidden_size"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads", true, "attention.head_count"},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false},
-    {"attention.scale", "attention_multiplier", false},
-    {"embedding_scale", "embedding_multiplier", false},
-    {"residual_scale", "residual_multiplier", false},
-    {"logit_scale", "logits_scaling", false}};
+constexpr Setting multipliers[]{{"attention.scale", "attention_multiplier", false},
+                                {"embedding_scale", "embedding_multiplier", false},
+                                {"residual_scale", "residual_multiplier", false},
+                                {"logit_scale", "logits_scaling", false}};
 void read_granite(const Keys& keys, Json& theirs) {
   keys.must_be("expert_count", 0);
   read_heads(keys, theirs);
@@ -82,28 +74,28 @@ std::vector<Architecture> further_architectures() {
            .types = phi3_types,
            .layers = "model.layers.",
            .names = {around, norms_before, in_one, mlp_in_one},
-           .settings = rotary_settings,
+           .settings = {rotary_settings},
            .write = write_phi3,
            .read = read_phi3},
           {.name = "olmo2",
            .types = olmo2_types,
            .layers = "model.layers.",
            .names = {around, norms_behind, attention, head_norms, gated_mlp},
-           .settings = rotary_settings,
+           .settings = {rotary_settings},
            .write = write_olmo2,
            .read = read_olmo2},
           {.name = "granite",
            .types = granite_types,
            .layers = "model.layers.",
            .names = {around, norms_before, of_granite, gated_mlp},
-           .settings = granite_settings,
+           .settings = {rotary_settings, multipliers},
            .write = write_heads,
            .read = read_granite},
           {.name = "glm4",
            .types = glm4_types,
            .layers = "model.layers.",
            .names = {around, norms_of_glm4, attention, attention_biases, mlp_in_one},
-           .settings = rotary_settings,
+           .settings = {rotary_settings},
            .write = write_heads,
            .read = read_glm4}};
 }
