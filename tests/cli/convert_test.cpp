@@ -138,6 +138,30 @@ TEST(Convert, leaves_nothing_of_a_model_that_it_cannot_write) {
   EXPECT_FALSE(fs::exists(folder / "hub"));
 }
 
+TEST(Convert, takes_a_tokenizer_of_any_name) {
+  const TemporaryDirectory folder;
+  fs::copy(texts + "toy_wordpiece_vocab.txt", folder / "bert-vocab.txt");
+  const std::string words = (folder / "bert-vocab.txt").string();
+  for (const char* form : {"weft", "hf"}) {
+    const Told made = convert({"--to", form, "--tokenizer", words,
+                               form[0] == 'w' ? model("bert_words") : (folder / "weft").string(),
+                               (folder / form).string()});
+    EXPECT_THAT(made.out, HasSubstr("tokenizer: vocab.txt\n")) << made.err;
+  }
+  const std::string to = (folder / "to").string();
+  EXPECT_EQ(
+      refused_by({"--tokenizer", model("bert_words") + "/config", model("bert_words"), to}),
+      "checkpoint convert: --tokenizer " + model("bert_words") +
+          "/config: expected a directory, a tokenizer.json, a SentencePiece model that ends in .model, or "
+          "words of WordPiece that end in .txt\n");
+  EXPECT_EQ(
+      refused_by({"--tokenizer", model("bert_words"), model("bert_words"), to}),
+      "checkpoint convert: --tokenizer " + model("bert_words") +
+          ": holds none of tokenizer.json, tokenizer.model, spiece.model, vocab.txt, and vocab.json with "
+          "merges.txt\n");
+  EXPECT_FALSE(fs::exists(to));
+}
+
 // The model has rows for what its config.json says, whatever the files beside it name besides.
 TEST(Convert, a_tokenizer_of_more_tokens_changes_no_model) {
   const TemporaryDirectory folder;

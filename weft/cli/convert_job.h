@@ -88,8 +88,11 @@ NamedModel rounded_to_blocks(const NamedModel& source);
 std::vector<std::string> write_tokenizer_of_gguf(const std::filesystem::path& file,
                                                  const std::filesystem::path& directory);
 
-/// Copies the tokenizer that is asked for, or the model's own, into a directory, under the names that
-/// transformers and weft look for; those names.
+/// Copies what is named by --tokenizer into a directory, under the names that transformers and weft look for;
+/// those names. Fails with Kind::usage where it is no tokenizer.
+std::vector<std::string> copy_given_tokenizer(const Conversion& job, const ModelConfig& model,
+                                              const std::filesystem::path& to);
+/// The same of the tokenizer that is asked for, or of the model's own.
 std::vector<std::string> tokenizer_beside(const Conversion& job, const NamedModel& source,
                                           const std::filesystem::path& to);
 

@@ -2,9 +2,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/cli/convert_job.h"
 #include "weft/exchange/hub_write.h"
+#include "weft/train/resume_theirs.h"
 
 namespace weft::cli {
 namespace {
@@ -16,13 +18,17 @@ bool has_pieces(const TokenizerConfig& own) {
   return own.type.ends_with("SentencePieceTokenizer") || own.type == "Llama2Tokenizer";
 }
 
+std::string name_of_pieces(const ModelConfig& model) {
+  return model.decoder_layers > 0 ? "spiece.model" : "tokenizer.model";
+}
+
 /// What transformers and weft look for, whatever the file was called where it was trained with.
 std::string usual_name(const NamedModel& source, const fs::path& file) {
   const TokenizerConfig& own = source.settings.data.tokenizer;
   if (file == own.merge_file) return "merges.txt";
   if (file == own.vocab_file) return is_wordpiece(own) ? "vocab.txt" : "vocab.json";
   if (own.type == "HuggingFaceTokenizer") return "tokenizer.json";
-  if (has_pieces(own)) return source.settings.model.decoder_layers > 0 ? "spiece.model" : "tokenizer.model";
+  if (has_pieces(own)) return name_of_pieces(source.settings.model);
   return file.filename().string();
 }
 
@@ -65,11 +71,34 @@ std::vector<std::string> copy_own_tokenizer(const NamedModel& source, const fs::
   return names;
 }
 
+/// Of a file that somebody names alone.
+std::string name_of_kind(const fs::path& file, const ModelConfig& model) {
+  const fs::path kind = file.extension();
+  if (kind == ".json") return "tokenizer.json";
+  if (kind == ".model") return name_of_pieces(model);
+  if (kind == ".txt") return "vocab.txt";
+  fail(Kind::usage, "checkpoint convert: --tokenizer ", file.string(),
+       ": expected a directory, a tokenizer.json, a SentencePiece model that ends in .model, or words of "
+       "WordPiece that end in .txt");
+}
+
 }  // namespace
+
+std::vector<std::string> copy_given_tokenizer(const Conversion& job, const ModelConfig& model,
+                                              const fs::path& to) {
+  const fs::path from = job.options.tokenizer;
+  std::error_code error;
+  if (!fs::is_directory(from, error)) return {copy_as(from, to, name_of_kind(from, model))};
+  if (tokenizer_in(from).type.empty())
+    fail(Kind::usage, "checkpoint convert: --tokenizer ", from.string(),
+         ": holds none of tokenizer.json, tokenizer.model, spiece.model, vocab.txt, and vocab.json with "
+         "merges.txt");
+  return exchange::copy_tokenizer(from, to);
+}
 
 std::vector<std::string> tokenizer_beside(const Conversion& job, const NamedModel& source,
                                           const fs::path& to) {
-  if (!job.options.tokenizer.empty()) return exchange::copy_tokenizer(job.options.tokenizer, to);
+  if (!job.options.tokenizer.empty()) return copy_given_tokenizer(job, source.settings.model, to);
   return job.source == Form::gguf ? write_tokenizer_of_gguf(job.from, to) : copy_own_tokenizer(source, to);
 }
 

@@ -51,18 +51,18 @@ bool is_settled(const exchange::TheirRun& run) {
 }
 
 void take_tokenizer(const Conversion& job, const NamedModel& source, RunFacts& facts, Result& out) {
-  const fs::path given = job.options.tokenizer, from = given.empty() ? source.theirs->tokenizer : given;
-  if (given.empty() && job.source == Form::gguf) {
-    out.tokenizer = write_tokenizer_of_gguf(job.from, job.to / "tokenizer");
-    if (out.tokenizer.empty()) return;
-  } else {
-    if (given.empty() && tokenizer_in(from).type.empty()) return;
-    out.tokenizer = exchange::copy_tokenizer(from, job.to / "tokenizer");
-  }
+  const fs::path from = source.theirs->tokenizer, to = job.to / "tokenizer";
+  if (!job.options.tokenizer.empty())
+    out.tokenizer = copy_given_tokenizer(job, source.settings.model, to);
+  else if (job.source == Form::gguf)
+    out.tokenizer = write_tokenizer_of_gguf(job.from, to);
+  else if (!tokenizer_in(from).type.empty())
+    out.tokenizer = exchange::copy_tokenizer(from, to);
+  if (out.tokenizer.empty()) return;
   if (const std::string generation = generation_json(source.generation); !generation.empty())
-    write_atomically(job.to / "tokenizer" / exchange::generation_file, std::string_view(generation));
+    write_atomically(to / exchange::generation_file, std::string_view(generation));
   TokenizerConfig& named = facts.configuration.data.tokenizer;
-  named = tokenizer_in(fs::absolute(job.to / "tokenizer"));
+  named = tokenizer_in(fs::absolute(to));
   facts.tokenizer = tokenizer_fact(named, run_tokenizer(named, facts.configuration.model.vocabulary)->size());
 }
 

@@ -168,23 +168,16 @@ void copy_tool_template(const fs::path& from, const fs::path& directory) {
 }  // namespace
 
 std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& directory) {
-  std::vector<fs::path> files;
-  if (fs::is_directory(from)) {
-    for (const char* name :
-         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-          "chat_template.jinja", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "vocab.txt"})
-      if (fs::is_regular_file(from / name)) files.push_back(from / name);
-    if (files.empty()) fail(Kind::usage, from.string(), ": holds no file of a tokenizer");
-    copy_tool_template(from, directory);
-  } else {
-    files.push_back(from);
-  }
   make_directories(directory);
   std::vector<std::string> names;
-  for (const fs::path& file : files) {
-    names.push_back(file.filename().string());
-    write_atomically(directory / file.filename(), std::string_view(read_file(file)));
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+        "chat_template.jinja", "tokenizer.model", "spiece.model", "vocab.json", "merges.txt", "vocab.txt"}) {
+    if (!fs::is_regular_file(from / name)) continue;
+    write_atomically(directory / name, std::string_view(read_file(from / name)));
+    names.push_back(name);
   }
+  copy_tool_template(from, directory);
   return names;
 }
 

@@ -29,7 +29,7 @@ struct Written {
 Written write_hub(const std::filesystem::path& directory, const ModelConfig& model, const ReadWeight& read,
                   const HubExport& how);
 
-/// Copies what a tokenizer is read from; returns the names. A single file is copied alone.
+/// Copies the files of a directory that a tokenizer is read from; returns the names.
 std::vector<std::string> copy_tokenizer(const std::filesystem::path& from,
                                         const std::filesystem::path& directory);
 
