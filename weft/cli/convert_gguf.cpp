@@ -136,11 +136,7 @@ std::vector<std::string> write_tokenizer_of_gguf(const fs::path& file, const fs:
 Result to_gguf(const Conversion& job, const NamedModel& source) {
   must_be_no_file(job.to);
   const Reading reading = reading_of(source);
-  const bool coded = source.theirs && source.theirs->hub && source.theirs->hub->blocks;
-  Result out;
-  out.made = job.to;
-  out.stored = coded ? Dtype::f8e4m3 : reading.stored;
-  out.dtype = dtype_or(job.options.dtype, coded ? Dtype::bf16 : reading.stored);
+  Result out = result_for(job, source, reading);
   out.in_blocks = job.options.dtype == Store::q8_0;
   if (out.in_blocks) out.dtype = Dtype::f32;  // as it is read
   const exchange::gguf::FileForm form{

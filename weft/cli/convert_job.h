@@ -102,5 +102,7 @@ struct Reading {
   exchange::ReadWeight read;
 };
 Reading reading_of(const NamedModel& source);
+/// What is to be made, and of which types: matrices in eight bits become bf16 unless something else is asked.
+Result result_for(const Conversion& job, const NamedModel& source, const Reading& reading);
 
 }  // namespace weft::cli

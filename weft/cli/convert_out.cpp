@@ -62,6 +62,15 @@ Reading reading_of(const NamedModel& source) {
           }};
 }
 
+Result result_for(const Conversion& job, const NamedModel& source, const Reading& reading) {
+  const bool coded = source.theirs && source.theirs->hub && source.theirs->hub->blocks;
+  Result out;
+  out.made = job.to;
+  out.stored = coded ? Dtype::f8e4m3 : reading.stored;
+  out.dtype = dtype_or(job.options.dtype, coded ? Dtype::bf16 : reading.stored);
+  return out;
+}
+
 Result to_hub(const Conversion& job, const NamedModel& source) {
   const ModelConfig& model = source.settings.model;
   const Reading reading = reading_of(source);
@@ -105,11 +114,7 @@ void say_left_out(const ModelConfig& model, Dtype dtype) {
 Result to_megatron(const Conversion& job, const NamedModel& source) {
   must_hold_no_model(job.to);
   const Reading reading = reading_of(source);
-  const bool coded = source.theirs && source.theirs->hub && source.theirs->hub->blocks;
-  Result out;
-  out.made = job.to;
-  out.stored = coded ? Dtype::f8e4m3 : reading.stored;
-  out.dtype = dtype_or(job.options.dtype, coded ? Dtype::bf16 : reading.stored);
+  Result out = result_for(job, source, reading);
   out.written =
       exchange::megatron::write_release(job.to, source.settings.model, reading.read,
                                         {.dtype = out.dtype, .file_bytes = job.options.shard_bytes});

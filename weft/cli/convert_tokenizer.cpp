@@ -74,7 +74,7 @@ std::vector<std::string> copy_own_tokenizer(const NamedModel& source, const fs::
 /// Of a file that somebody names alone.
 std::string name_of_kind(const fs::path& file, const ModelConfig& model) {
   const fs::path kind = file.extension();
-  if (kind == ".json") return "tokenizer.json";
+  if (kind == ".json") return file.filename().string();  // of whichever kind
   if (kind == ".model") return name_of_pieces(model);
   if (kind == ".txt") return "vocab.txt";
   fail(Kind::usage, "checkpoint convert: --tokenizer ", file.string(),

@@ -63,6 +63,9 @@ void take_tokenizer(const Conversion& job, const NamedModel& source, RunFacts& f
     write_atomically(to / exchange::generation_file, std::string_view(generation));
   TokenizerConfig& named = facts.configuration.data.tokenizer;
   named = tokenizer_in(fs::absolute(to));
+  if (named.type.empty())
+    fail(Kind::usage, "checkpoint convert: --tokenizer ", job.options.tokenizer,
+         ": is no tokenizer by itself: name its directory");
   facts.tokenizer = tokenizer_fact(named, run_tokenizer(named, facts.configuration.model.vocabulary)->size());
 }
 

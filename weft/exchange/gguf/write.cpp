@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/number.h"
 #include "weft/exchange/gguf/header.h"
 #include "weft/exchange/gguf/layout.h"
 #include "weft/exchange/hub_parts.h"
@@ -45,7 +46,7 @@ class FileWriter {
         i < tensors_.size() ? put(tensors_[i], stored_[i], parts, file) : put_frequencies(file);
         out.bytes += stored_[i].bytes;
       }
-      pad_to(file, file.at() + (usual_alignment - file.at() % usual_alignment) % usual_alignment);
+      pad_to(file, round_up(file.at(), usual_alignment));
     });
     return out;
   }
