@@ -24,14 +24,17 @@ SECONDS = 900  # after which a test is said to hang
 
 
 class Fault:
-    """[FILE > SOURCES] WHAT :: TESTS, then what is replaced ("-") and by what ("+"); SOURCES are those to compile where FILE is a header, and may have a *."""
+    """[FILE > SOURCES] WHAT :: TESTS, then what is replaced ("-") and by what ("+"); SOURCES are those to compile where FILE is a header, and may have a *;
+    one of tests/ is named from the root on."""
 
     def __init__(self, line):
         head = re.fullmatch(r"\[(\S+)(?: > ([^\]]+))?\] (.+) :: (\S+)", line)
         if not head:
             sys.exit(f"gpu_mutations: {line!r} is no fault: [FILE > SOURCES] WHAT :: TESTS")
         self.file, sources, self.what, self.tests = head.groups()
-        self.sources = [path.name for word in sources.split() for path in sorted((ROOT / CUDA).glob(word))] if sources else [self.file]
+        folder = {True: ROOT, False: ROOT / CUDA}
+        words = sources.split() if sources else [self.file]
+        self.sources = [path for word in words for path in sorted(folder[word.startswith("tests/")].glob(word))]
         self.before, self.after = [], []
 
     def path(self):
@@ -78,12 +81,12 @@ class Build:
         planted.write_text(fault.planted())
         objects = []
         for source in fault.sources:
-            path, out = str(ROOT / CUDA / source), self.mutants / (source + ".o")
-            command = shlex.split(self.commands[path])
+            out = self.mutants / (source.name + ".o")
+            command = shlex.split(self.commands[str(source)])
             command = [word for word in command if word != "-Werror"] + ["-w"]
             command[1:1] = ["-I", str(overlay)]
             command[command.index("-o") + 1] = str(out)
-            command[command.index("-c") + 1] = str(planted) if source == fault.file else path
+            command[command.index("-c") + 1] = str(planted) if source == fault.path() else str(source)
             run = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
             if run.returncode != 0:
                 sys.exit(f"gpu_mutations: {fault.what}: does not compile\n{run.stderr}")
@@ -92,8 +95,10 @@ class Build:
 
     def binary(self, fault):
         objects = self.compile(fault)
-        command = self.link("tests/comm/comm_gpu_tests" if fault.tests.startswith("GpuLines.") else "tests/backend/conformance_gpu_tests")
+        whose = {"GpuLines": "tests/comm/comm_gpu_tests", "GpuWrappers": "tests/backend/backend_gpu_tests"}
+        command = self.link(whose.get(fault.tests.split(".")[0], "tests/backend/conformance_gpu_tests"))
         command[command.index("-o") + 1] = str(self.mutants / "tests")
+        command = [word for word in command if not any(word.endswith(f"/{source.name}.o") for source in fault.sources)]
         first = next(i for i, word in enumerate(command) if word.endswith(".a"))
         subprocess.run(command[:first] + objects + command[first:], cwd=self.folder, check=True)
         return self.mutants / "tests"

@@ -3,6 +3,7 @@
 
 #include <gpu.h>
 
+#include "weft/backend/cuda/reduce.h"
 #include "weft/base/half.h"
 
 namespace weft::testing {
@@ -68,6 +69,21 @@ __global__ void copy(float* out, const float* in) {
   for (int i = 4 * lane; i < 4 * lane + 4; ++i) out[128 + i] = shared.of[1][i];
 }
 
+/// Nothing but a type that is not empty: for it over_warp() is that of GPUs.
+template <class Combine>
+struct ByExchanges {
+  Combine combine;
+  int held;
+  float operator()(float a, float b) const { return combine(a, b); }
+};
+__global__ void reduce(float* out, const float* in) {
+  const int lane = int(threadIdx.x);
+  out[lane] = cuda::over_warp(in[lane], ByExchanges<cuda::Plus>{});
+  out[32 + lane] = cuda::over_warp(in[lane], cuda::Plus{});
+  out[64 + lane] = cuda::over_warp(in[lane], ByExchanges<cuda::Greater>{});
+  out[96 + lane] = cuda::over_warp(in[lane], cuda::Greater{});
+}
+
 }  // namespace
 
 void widen_pairs(const Trial& trial, float* out, const std::uint32_t* in) {
@@ -89,5 +105,7 @@ void multiply_fragments(const Trial& trial, float* d, const std::uint32_t* a, co
 void copy_rows(const Trial& trial, float* out, const float* in) {
   gpu::launch(trial.stream, {1, 32, sizeof(Halves)}, copy, out, in);
 }
+
+void reduce_warp(float* out, const float* in) { gpu::launch(cudaStream_t{}, {1, 32}, reduce, out, in); }
 
 }  // namespace weft::testing

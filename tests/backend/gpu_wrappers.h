@@ -27,5 +27,7 @@ void multiply_fragments(const Trial& trial, float* d, const std::uint32_t* a, co
 /// out [2, 128]: what has come of two copies of in [2, 128] when at most one group may be under way, and when
 /// none may. Lanes divisible by 3 do not want theirs, and get zeros.
 void copy_rows(const Trial& trial, float* out, const float* in);
+/// out [4, 32]: of in [32] the sum by exchanges, and by over_warp(); the greatest by either.
+void reduce_warp(float* out, const float* in);
 
 }  // namespace weft::testing

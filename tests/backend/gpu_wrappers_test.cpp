@@ -256,5 +256,23 @@ TEST(GpuWrappers, look_at_what_every_call_of_the_runtime_answers) {
   }
 }
 
+// Sums round, so that their order is seen.
+TEST(GpuWrappers, reduce_a_warp_as_its_exchanges_do) {
+  Floats x;
+  for (int i = 0; i < 32; ++i) x.push_back(float(i * 11 % 32 - 9) / 3 + (i == 21 ? 1e6F : 0));
+  const OnGpu<float> in(x);
+  const OnGpu<float> out(Floats(128));
+  reduce_warp(out.data(), in.data());
+  const Floats both = out.read();
+  double sum = 0;
+  for (const float each : x) sum += each;
+  for (std::size_t l = 0; l < 32; ++l) {
+    EXPECT_NEAR(both[l], sum, 1);
+    EXPECT_EQ(bits(both[l]), bits(both[32 + l])) << l;
+    EXPECT_EQ(both[64 + l], x[21]) << l;
+    EXPECT_EQ(both[96 + l], both[64 + l]) << l;
+  }
+}
+
 }  // namespace
 }  // namespace weft::testing

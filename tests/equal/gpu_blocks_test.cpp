@@ -42,6 +42,7 @@ TEST(StepsByBlocks, are_those_of_the_processor) {
 }
 
 TEST(StepsByBlocks, hold_what_is_counted) {
+  const emulated::Idle idle;
   for (const Fp8Recipe recipe : {Fp8Recipe::blockwise, Fp8Recipe::mxfp8})
     for (const int capability : {8, 9, 10})
       for (const Precision precision : {Precision::bf16, Precision::f16}) {

@@ -28,6 +28,8 @@ int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = Optimiz
   cut.open = fast_gpu;
   cut.waited = waited;
   cut.timers = timers;
+  if (timers) return train(config, cut).most_waits;
+  const emulated::Idle idle;
   return train(config, cut).most_waits;
 }
 
@@ -113,6 +115,7 @@ int calls_of_a_step(const ModelConfig& config, std::unique_ptr<Device> (*open)()
   cut.steps = open == by_graphs ? 7 : 2;
   cut.open = open;
   cut.waited = [] { return std::uint64_t(emulated::meter().asked); };
+  const emulated::Idle idle;
   return train(config, cut).last_waits;
 }
 

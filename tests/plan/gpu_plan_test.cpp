@@ -60,6 +60,7 @@ std::vector<std::int64_t> most_held_on_gpus(const TrainConfig& c, SpokenBy by) {
 void expect_the_plan_holds_on_gpus(const TrainConfig& c, SpokenBy by) {
   const emulated::CardsHere cards({.count = layout_of(c.parallel).world(), .capability = 9});
   emulated::set_patience(60);  // a rank's GPU waits while another's is emulated
+  const emulated::Idle idle;
   const Plan plan = plan_for_gpus(c, by);
   const auto most = most_held_on_gpus(c, by);
   for (const KindOfRank& kind : plan.kinds)

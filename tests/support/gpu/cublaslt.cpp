@@ -194,7 +194,7 @@ struct Product {
     store(const_cast<void*>(how.bias), j, bias_type(), sum);
   }
   void carry_out() const {
-    if (!touched()) return;
+    if (emulated::idle() || !touched()) return;
     std::vector<float> lefts(std::size_t(depth() * ld.rows)), sums(std::size_t(ld.rows));
     for (std::int64_t z = 0; z < ld.batches; ++z) {
       for (std::int64_t k = 0; k < depth(); ++k)

@@ -43,7 +43,7 @@ cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t to) {
   runtime().blocks[*at] = {bytes, nullptr, stream.device};
   emulated::give(stream, [block = *at, bytes] {
     emulated::touch(block, bytes, Touch::allocate);
-    std::memset(block, 0xFF, bytes);  // no number in any float
+    emulated::spoil(block, bytes);
   });
   return cudaSuccess;
 }
@@ -57,7 +57,7 @@ cudaError_t cudaFreeAsync(void* at, cudaStream_t from) {
   it->second.freed_on = &stream_of(from);
   emulated::give(stream_of(from), [at, bytes = it->second.bytes] {
     emulated::touch(at, bytes, Touch::release);
-    std::memset(at, 0xFF, bytes);
+    emulated::spoil(at, bytes);
   });
   return cudaSuccess;
 }

@@ -82,6 +82,18 @@ void know(const void* kernel, Bind bind);
 /// Empty where nobody knows the kernel.
 Bound bound(const void* kernel, void** arguments);
 void run_grid(const Grid& grid, void (*kernel)(const void*), const void* arguments);
+/// For as long as one lives kernels and products do nothing, nobody watches, and memory that is lent holds
+/// zeros: for tests of what is asked for, waited for and held, which nothing that is computed decides.
+class Idle {
+ public:
+  Idle();
+  ~Idle();
+  Idle(const Idle&) = delete;
+  Idle& operator=(const Idle&) = delete;
+};
+bool idle();
+/// Of memory that nobody has written: no number in any float.
+void spoil(void* at, std::size_t bytes);
 /// Order in which blocks and lanes run: 0 ascending, 1 descending, else shuffled with this seed.
 void set_order(unsigned order);
 

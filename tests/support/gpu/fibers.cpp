@@ -222,6 +222,7 @@ void order_warp() {
 
 void run_grid(const Grid& grid, void (*kernel)(const void*), const void* arguments) {
   ++m.meter.launches;
+  if (m.idle) return;
   m.kernel = kernel;
   m.arguments = arguments;
   m.size = grid.threads;

@@ -4,8 +4,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cstring>
-
 #include "tests/support/gpu/emulated.h"
 
 namespace gpu {
@@ -30,7 +28,7 @@ struct Lent {
   }
   void mark(emulated::Touch how) const {
     emulated::touch(at, std::size_t(bytes), how);
-    std::memset(at, 0xFF, std::size_t(bytes));  // no number in any float
+    emulated::spoil(at, std::size_t(bytes));
   }
 };
 struct TakenBack {

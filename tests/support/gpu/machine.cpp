@@ -74,6 +74,10 @@ std::vector<std::string> take_reports() {
 }
 
 Meter& meter() { return machine().meter; }
+bool idle() { return machine().idle; }
+void spoil(void* at, std::size_t bytes) { std::memset(at, idle() ? 0 : 0xFF, bytes); }
+Idle::Idle() { machine().idle = true; }
+Idle::~Idle() { machine().idle = false; }
 void set_order(unsigned order) { machine().order = order; }
 std::unique_lock<std::recursive_mutex> hold() { return std::unique_lock(machine().mutex); }
 

@@ -68,8 +68,11 @@ struct Machine {
   Turns may_run, at_barrier;                          // by turn
   std::array<unsigned, most_threads / 32> meeting{};  // lanes of each warp that wait for others of it
   std::array<Warp, most_threads / 32> warps;
-  bool has_products = false;  // in this block
-  unsigned holders = 0;       // in this block: behind the last one that holds something
+  std::array<Right, 4> rights;  // those that products read last
+  unsigned next_right = 0;      // where the next one is kept
+  bool has_products = false;    // in this block
+  bool idle = false;
+  unsigned holders = 0;  // in this block: behind the last one that holds something
   std::vector<std::uint16_t> shown =
       std::vector<std::uint16_t>(shared.bytes / grain);  // how often who wrote it had
   struct Operation {

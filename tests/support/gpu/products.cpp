@@ -5,8 +5,11 @@
 
 #include <warpgroup.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "tests/support/gpu/machine.h"
 
@@ -107,92 +110,115 @@ void look_at_name(std::uint64_t bits) {
 
 // ---- sums
 
+/// Calls act(lane, number of the lane, number of the sums) for those that lanes hold.
+template <class Act>
+void each_sum(const Sums& sums, const Act& act) {
+  const auto eights = std::size_t(sums.eights);
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    for (std::size_t i = 0; i < 4 * eights; ++i) {
+      const std::size_t row = lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      act(lane, i, row * 8 * eights + column);
+    }
+}
+
 std::size_t sums_of(Warp& warp, const Handed& all) {
   const auto of = [&](int lane) { return static_cast<const Asked*>(all.in[lane]); };
   for (std::size_t i = 0; i < warp.sums.size(); ++i)
     if (warp.sums[i].under_way > 0 && warp.sums[i].at[0] == of(0)->sums) return i;
   Sums& made = warp.sums.emplace_back();
   made.eights = of(0)->eights;
-  const auto each = std::size_t(made.eights) * 4;
-  for (int lane = 0; lane < 32; ++lane) {
-    float* at = (made.at[std::size_t(lane)] = of(lane)->sums)[0];
-    made.numbers.insert(made.numbers.end(), at, at + each);
-    std::fill_n(at, each, std::numeric_limits<float>::quiet_NaN());
-  }
+  made.numbers.resize(16 * 8 * std::size_t(made.eights));
+  for (int lane = 0; lane < 32; ++lane) made.at[std::size_t(lane)] = of(lane)->sums;
+  each_sum(made, [&](std::size_t lane, std::size_t i, std::size_t number) {
+    made.numbers[number] = std::exchange(made.at[lane][0][i], std::numeric_limits<float>::quiet_NaN());
+  });
   return warp.sums.size() - 1;
 }
 
 void hand_back(const Sums& sums) {
-  const auto each = std::size_t(sums.eights) * 4;
-  for (std::size_t lane = 0; lane < 32; ++lane) {
-    float* at = sums.at[lane][0];
-    for (std::size_t i = 0; i < each; ++i)
-      if (!std::isnan(at[i])) return report(begun(" was under way while its sums were written"));
-    std::copy_n(sums.numbers.begin() + std::ptrdiff_t(lane * each), each, at);
-  }
+  bool are_written = false;
+  each_sum(sums, [&](std::size_t lane, std::size_t i, std::size_t number) {
+    float& at = sums.at[lane][0][i];
+    are_written = are_written || !std::isnan(at);
+    at = sums.numbers[number];
+  });
+  if (are_written) report(begun(" was under way while its sums were written"));
 }
 
 // ---- arithmetic
-
-constexpr std::size_t widest_product = 256;
-struct Numbers {
-  float left[16][16], right[16][widest_product];  // right: by what is summed over
-};
 
 float half(bool is_bf16, std::uint16_t bits) {
   return is_bf16 ? float(weft::bf16::from_bits(bits)) : float(weft::f16::from_bits(bits));
 }
 
-Numbers numbers_of(const Product& p) {
-  Numbers out{};
-  const auto eight = [&](std::uint32_t byte, const auto& to) {
-    std::uint16_t bits[8];
-    std::memcpy(bits, m.shared.base + byte, 16);
-    for (int i = 0; i < 8; ++i) to(i) = half(p.is_bf16, bits[i]);
-  };
+/// 16 rows of 16.
+using Left = std::array<std::array<float, 16>, 16>;
+
+Left left_of(const Product& p) {
+  Left out;
   // Of a lane: rows lane / 4 and 8 further on, columns 2 (lane % 4) and the next, and 8 further on.
   for (std::uint32_t lane = 0; lane < 32 && p.lie.in_registers; ++lane)
     for (std::uint32_t i = 0; i < 4; ++i)
       for (std::uint32_t h = 0; h < 2; ++h)
-        out.left[lane / 4 + i % 2 * 8][lane % 4 * 2 + h + i / 2 * 8] =
+        out[lane / 4 + i % 2 * 8][lane % 4 * 2 + h + i / 2 * 8] =
             half(p.is_bf16, std::uint16_t(p.halves[lane][i] >> 16 * h));
   if (!p.lie.in_registers)
     pieces_of_left(p, [&](std::uint32_t row, std::uint32_t column, std::uint32_t byte) {
-      eight(byte, [&](int i) -> float& {
-        const std::uint32_t next = column + std::uint32_t(i);
-        return p.lie.left_by_depth ? out.left[next][row] : out.left[row][next];
-      });
+      std::uint16_t bits[8];
+      std::memcpy(bits, m.shared.base + byte, 16);
+      for (std::uint32_t i = 0; i < 8; ++i)
+        (p.lie.left_by_depth ? out[column + i][row] : out[row][column + i]) = half(p.is_bf16, bits[i]);
     });
-  pieces_of_right(p, [&](std::uint32_t row, std::uint32_t column, std::uint32_t byte) {
-    eight(byte, [&](int i) -> float& {
-      const std::uint32_t next = column + std::uint32_t(i);
-      return p.lie.right_by_depth ? out.right[row][next] : out.right[next][row];
-    });
+  return out;
+}
+
+const Right& right_of(const Product& p) {
+  std::vector<std::uint16_t> bits(std::size_t(16 * 8 * p.eights));
+  std::uint16_t* next = bits.data();
+  pieces_of_right(p, [&](std::uint32_t, std::uint32_t, std::uint32_t byte) {
+    std::memcpy(next, m.shared.base + byte, 16);
+    next += 8;
+  });
+  for (const Right& known : m.rights)
+    if (known.is_bf16 == p.is_bf16 && known.by_depth == p.lie.right_by_depth && known.bits == bits)
+      return known;
+  Right& out = m.rights[m.next_right];
+  m.next_right = (m.next_right + 1) % unsigned(m.rights.size());
+  out.is_bf16 = p.is_bf16;
+  out.by_depth = p.lie.right_by_depth;
+  out.bits = std::move(bits);
+  const std::uint16_t* from = out.bits.data();
+  pieces_of_right(p, [&](std::uint32_t row, std::uint32_t column, std::uint32_t) {
+    for (std::uint32_t i = 0; i < 8; ++i)
+      (out.by_depth ? out.numbers[row][column + i] : out.numbers[column + i][row]) = half(p.is_bf16, *from++);
   });
   return out;
 }
 
-/// Calls act(number, row, column) for the sums that lanes hold.
-template <class Act>
-void each_sum(Sums& sums, const Act& act) {
-  std::size_t at = 0;
-  for (std::size_t lane = 0; lane < 32; ++lane)
-    for (std::size_t n = 0; n < std::size_t(sums.eights); ++n)
-      for (std::size_t i = 0; i < 4; ++i, ++at)
-        act(sums.numbers[at], lane / 4 + i / 2 * 8, 8 * n + lane % 4 * 2 + i % 2);
+/// What is kept of a sum in registers, while it grows.
+constexpr std::size_t at_once = 16;
+
+template <std::size_t columns>
+void add_columns(float* to, const std::array<float, 16>& left, const Right& right, std::size_t first) {
+  float sums[columns];
+  std::copy_n(to, columns, sums);
+  for (std::size_t k = 0; k < 16; ++k)
+    for (std::size_t i = 0; i < columns; ++i) sums[i] += left[k] * right.numbers[k][first + i];
+  std::copy_n(sums, columns, to);
 }
 
 void compute(const Product& p, Sums& sums) {
   ++meter().products;
-  const Numbers of = numbers_of(p);
-  float all[16][widest_product] = {};
-  if (p.adds)
-    each_sum(sums, [&](float& sum, std::size_t row, std::size_t column) { all[row][column] = sum; });
-  for (std::size_t row = 0; row < 16; ++row)
-    for (std::size_t k = 0; k < 16; ++k)
-      for (std::size_t column = 0; column < std::size_t(8 * p.eights); ++column)
-        all[row][column] += of.left[row][k] * of.right[k][column];
-  each_sum(sums, [&](float& sum, std::size_t row, std::size_t column) { sum = all[row][column]; });
+  const Left left = left_of(p);
+  const Right& right = right_of(p);
+  const auto columns = std::size_t(8 * p.eights);
+  if (!p.adds) std::ranges::fill(sums.numbers, 0.0F);
+  for (std::size_t row = 0; row < 16; ++row) {
+    float* const to = sums.numbers.data() + row * columns;
+    std::size_t i = 0;
+    for (; i + at_once <= columns; i += at_once) add_columns<at_once>(to + i, left[row], right, i);
+    if (i < columns) add_columns<8>(to + i, left[row], right, i);
+  }
 }
 
 // ---- by the last lane of a warp to come
@@ -238,7 +264,7 @@ void wait_together(const Handed& all) {
   const auto left = std::size_t(*static_cast<const int*>(all.in[0]));
   while (warp.groups.size() - 1 > left) {
     for (const Product& p : warp.groups.front()) {
-      look_at(p, true);
+      if (m.moment != p.asked) look_at(p, true);  // or else what could be seen now was seen then
       Sums& sums = warp.sums[p.sums];
       compute(p, sums);
       if (--sums.under_way == 0) hand_back(sums);

@@ -28,7 +28,15 @@ struct Product {
 struct Sums {
   std::array<float (*)[4], 32> at;
   int eights, under_way = 0;
-  std::vector<float> numbers;  // [32, eights, 4]
+  std::vector<float> numbers;  // [16, 8 eights]
+};
+/// A right operand as floats, by what is summed over: the warps of a warpgroup read the same one after
+/// another.
+inline constexpr std::size_t widest_product = 256;
+struct Right {
+  bool is_bf16 = false, by_depth = false;
+  std::vector<std::uint16_t> bits;  // as they lay in shared memory, eight by eight
+  float numbers[16][widest_product];
 };
 struct Warp {
   bool begun = false;                           // since it waited for a group

@@ -172,7 +172,7 @@ void note_unshown(const void* at, std::size_t bytes) {
 }  // namespace
 
 bool touch(const void* at, std::size_t bytes, Touch how, const void* pc) {
-  if (bytes == 0) return true;
+  if (bytes == 0 || m.idle) return true;
   if (m.lane) {
     ++m.meter.accesses;
     if (std::size_t(static_cast<const std::byte*>(at) - m.lane->stack) < stack_bytes) return true;

@@ -12,26 +12,32 @@ emulated::Machine* const machine = &emulated::machine();
 
 /// Out of a thread of the device only, which has a stack of its own: the host's accesses are nobody's
 /// business, those of a thread beside the one that runs a kernel too, nor is what a thread has for itself.
-inline bool is_watched(const void* at) {
-  const auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+[[gnu::always_inline]] inline bool is_watched(const void* at) {
+  const std::byte* here;
+  asm("mov %%rsp, %0" : "=r"(here));  // a frame's address would cost each hook a frame
   // The host's come before there is a machine, too.
   if (!machine || std::size_t(here - machine->stacks) >= emulated::stack_bytes * emulated::most_threads)
     return false;
   return std::size_t(static_cast<const std::byte*>(at) - machine->lane->stack) >= emulated::stack_bytes;
 }
 
-inline void watch(const void* at, std::size_t bytes, Touch how, const void* pc) {
+[[gnu::always_inline]] inline void watch(const void* at, std::size_t bytes, Touch how, const void* pc) {
   if (is_watched(at)) emulated::touch(at, bytes, how, pc);
+}
+
+/// A function of its own, so that most accesses, which are to what a thread has for itself, save no register.
+template <Touch how, std::size_t bytes>
+[[gnu::noinline]] void note_numbers(const void* at, const void* pc) {
+  if (emulated::noted<how, bytes>(*machine, at))
+    ++machine->meter.accesses;
+  else
+    emulated::touch(at, bytes, how, pc);
 }
 
 /// Of 2, 4, 8 or 16 bytes.
 template <Touch how, std::size_t bytes>
 [[gnu::always_inline]] inline void watch_numbers(const void* at, const void* pc) {
-  if (!is_watched(at)) return;
-  if (emulated::noted<how, bytes>(*machine, at))
-    ++machine->meter.accesses;
-  else
-    emulated::touch(at, bytes, how, pc);
+  if (is_watched(at)) note_numbers<how, bytes>(at, pc);
 }
 
 }  // namespace
