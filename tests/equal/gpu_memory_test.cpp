@@ -31,6 +31,7 @@ std::vector<Case> cases() {
           {"latent", bf16},
           {"mixture", f32},
           {"mixture", bf16},
+          {"mixture", f32, 0, 0.5},
           {"mixture", bf16, 0, 0.5},
           {"delta", f32},
           {"hybrid", bf16},

@@ -68,11 +68,12 @@ ModelConfig mixture_of_halves() {
 // Products take groups of rows that the host has not seen, so it never asks how many rows an expert gets, nor
 // whether any were dropped.
 TEST(AStepOnTheGpu, waits_once_for_experts) {
-  EXPECT_EQ(waits_of_a_step(mixture_of_halves()), 1);
-  ModelConfig config = mixture_of_halves();
-  config.experts.router.capacity = 1;
-  config.linear_bias = true;
-  EXPECT_EQ(waits_of_a_step(config), 1);
+  for (ModelConfig config : {shape_of("mixture", layers), mixture_of_halves()}) {
+    EXPECT_EQ(waits_of_a_step(config), 1);
+    config.experts.router.capacity = 1;
+    config.linear_bias = true;
+    EXPECT_EQ(waits_of_a_step(config), 1);
+  }
 }
 
 // Where experts are filled up to their room nobody asks either, and calls repeat themselves.
@@ -92,10 +93,9 @@ TEST(AStepOnTheGpu, waits_once_for_experts_that_are_filled_up) {
     EXPECT_EQ(waits_of_a_step(config), 1);
 }
 
-// Products in f32 are a call an expert, and so are those in eight bits.
+// Products in eight bits are a call an expert.
 TEST(AStepOnTheGpu, waits_for_the_counts_of_every_layer_of_experts) {
   constexpr int counts = layers * microbatches;
-  EXPECT_EQ(waits_of_a_step(shape_of("mixture", layers)), 1 + counts);
   ModelConfig config = mixture_of_halves();
   config.fp8 = {.format = Fp8Format::hybrid, .recipe = Fp8Recipe::delayed};
   EXPECT_EQ(waits_of_a_step(config), 1 + counts);
@@ -125,7 +125,8 @@ TEST(AStepByGraphs, asks_the_runtime_for_a_third_as_much) {
 }
 
 TEST(AStepByGraphs, sets_next_to_nothing_anew_where_nothing_is_dropped) {
-  for (ModelConfig config : {shape_of("gpt2"), mixture_of_halves(), filled_up(Precision::f32)}) {
+  for (ModelConfig config :
+       {shape_of("gpt2"), mixture_of_halves(), shape_of("mixture"), filled_up(Precision::f32)}) {
     config.hidden_dropout = config.attention_dropout = 0;
     EXPECT_LT(5 * calls_of_a_step(config, by_graphs), calls_of_a_step(config, fast_gpu));
   }
