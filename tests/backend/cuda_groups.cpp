@@ -2,7 +2,7 @@
 // warps, by warpgroups, whose blocks are wider and whose panels have four places, and in f32 by chains.
 #include <gtest/gtest.h>
 
-#include "tests/backend/conformance.h"
+#include "tests/backend/conformance_products.h"
 
 namespace weft::conformance {
 namespace {
@@ -14,13 +14,6 @@ std::vector<std::int64_t> many_groups() {
   while (offsets.size() < 38) offsets.push_back(offsets.back() + std::ssize(offsets) % 2);
   offsets.push_back(offsets.back() + 128);
   return offsets;
-}
-
-/// Of which the device alone knows. An oracle is told.
-Groups unseen(Desk& desk, const std::vector<std::int64_t>& offsets, Dtype dtype) {
-  const std::vector<double> numbers(offsets.begin(), offsets.end());
-  const Tensor held = desk.holding({std::ssize(offsets)}, Dtype::i64, numbers);
-  return desk.kernels().multiplies_unseen_groups(dtype) ? Groups{{}, held} : Groups{offsets, {}};
 }
 
 /// Rows that lie further apart than they are long, and are whole vectors all the same.
