@@ -3,6 +3,8 @@
 // slabs.
 #include "weft/nn/expert_products.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"

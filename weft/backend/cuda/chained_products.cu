@@ -85,19 +85,21 @@ class Feed {
     step_ = by_depth ? 0 : threads / depth;
     next_ = start + at_ * from.across + depth_ * from.along;
   }
-  /// The next panel, zeros where the matrix has ended.
-  __device__ __forceinline__ void fill(Strip<Sum>& to) {
-    Sum held[each<Sum>] = {};  // all are asked for before one is waited for
+  /// The next panel's, zeros where the matrix has ended. All are asked for before one is waited for.
+  __device__ __forceinline__ void ask(Sum (&held)[each<Sum>]) {
     std::int64_t at = next_;
 #pragma unroll
     for (int i = 0; i < each<Sum>; ++i) {
+      held[i] = 0;
       if (depth_ + i * depth_step_ < deep_ && at_ + i * step_ < left_) take(from_->rows, at, held[i]);
       at += depth_step_ * from_->along + step_ * from_->across;
     }
-#pragma unroll
-    for (int i = 0; i < each<Sum>; ++i) to.numbers[depth_ + i * depth_step_][at_ + i * step_] = held[i];
     next_ += depth * from_->along;
     deep_ -= depth;
+  }
+  __device__ __forceinline__ void put(Strip<Sum>& to, const Sum (&held)[each<Sum>]) const {
+#pragma unroll
+    for (int i = 0; i < each<Sum>; ++i) to.numbers[depth_ + i * depth_step_][at_ + i * step_] = held[i];
   }
 
  private:
@@ -149,8 +151,11 @@ __device__ __forceinline__ void add_panels(Sums<Sum>& sums, Feed<Sum>& left, Fee
   const bool reached = place_of_thread(int(threadIdx.x) / 16, 0) < have.rows &&
                        place_of_thread(int(threadIdx.x) % 16, 0) < have.columns;
   for (std::int64_t k = 0; k < have.depth; k += depth) {
-    left.fill(panels.a);
-    right.fill(panels.b);
+    Sum a[each<Sum>], b[each<Sum>];
+    left.ask(a);
+    right.ask(b);
+    left.put(panels.a, a);
+    right.put(panels.b, b);
     __syncthreads();
     if (reached) add_panel<Sum>(sums, panels, have.depth - k < depth ? int(have.depth - k) : depth);
     __syncthreads();
