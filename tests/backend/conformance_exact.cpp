@@ -124,7 +124,7 @@ TEST_P(InExactMode, parts_of_groups_have_the_bits_of_the_whole) {
       Desk desk(*device, Lay::contiguous);
       const Tensor x = desk.normal({170, 72}, dtype), out = desk.blank({170, 48});
       const Tensor w = desk.normal(held(4, 72, 48, b), dtype);
-      desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = b});
+      desk.kernels().grouped_matmul(out, x, w, unseen(desk, offsets, dtype), {.b = b});
       const Tensor some = desk.blank({120, 72}, dtype), part = desk.blank({120, 31});
       desk.kernels().copy(some.slice(0, 0, 85), x.slice(0, 45, 85));
       desk.kernels().copy(some.slice(0, 85, 35), x.slice(0, 135, 35));
@@ -133,6 +133,26 @@ TEST_P(InExactMode, parts_of_groups_have_the_bits_of_the_whole) {
       EXPECT_EQ(numbers(part.slice(0, 0, 85)), numbers(columns.slice(0, 45, 85)));
       EXPECT_EQ(numbers(part.slice(0, 85, 35)), numbers(columns.slice(0, 135, 35)));
     }
+}
+
+// Hosts that know of groups may ask for a product each.
+TEST_P(InExactMode, gradients_of_groups_have_the_bits_of_products_by_themselves) {
+  const auto device = GetParam().open(1);
+  const std::vector<std::int64_t> offsets{0, 75, 75, 78};
+  for (const Dtype dtype : floats) {
+    SCOPED_TRACE(name(dtype));
+    Desk desk(*device, Lay::contiguous);
+    const Tensor dy = desk.normal({78, 136}, dtype), x = desk.normal({78, 40}, dtype),
+                 out = desk.blank({3, 136, 40});
+    desk.kernels().grouped_matmul(out, dy, x, unseen(desk, offsets, dtype), {.a = Read::transposed});
+    for (const int g : {0, 2}) {
+      const std::int64_t first = offsets[std::size_t(g)], count = offsets[std::size_t(g) + 1] - first;
+      const Tensor alone = desk.blank({136, 40});
+      desk.kernels().matmul(alone, dy.slice(0, first, count), x.slice(0, first, count),
+                            {.a = Read::transposed});
+      EXPECT_EQ(numbers(alone), numbers(out.at(0, g))) << "group " << g;
+    }
+  }
 }
 
 TEST_P(InExactMode, sums_of_some_columns_have_the_bits_of_all) {

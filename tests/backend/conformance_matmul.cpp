@@ -206,15 +206,11 @@ TEST_P(Conformance, multiplies_rows_in_groups) {
       });
 }
 
-/// Whoever does not take groups that the host has not seen is told of them.
 TEST_P(Conformance, multiplies_groups_that_the_host_has_not_seen) {
   const std::vector<std::int64_t> offsets{0, 5, 5, 6, 30};
-  const std::vector<double> numbers(offsets.begin(), offsets.end());
   for (const Dtype dtype : floats)
     same([&](Desk& desk) {
-      const Tensor held = desk.holding({5}, Dtype::i64, numbers);
-      const Groups groups =
-          desk.kernels().multiplies_unseen_groups(dtype) ? Groups{{}, held} : Groups{offsets, {}};
+      const Groups groups = unseen(desk, offsets, dtype);
       const Tensor x = desk.normal({30, 24}, dtype), y = desk.normal({30, 16}, dtype);
       const Tensor out = desk.blank({30, 16}, dtype), gradient = desk.blank({4, 24, 16});
       desk.kernels().grouped_matmul(out, x, desk.normal({4, 24, 16}, dtype), groups, {});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tests/backend/conformance.h"
 #include "weft/base/format.h"
@@ -23,6 +24,13 @@ inline Shape held(std::int64_t rows, std::int64_t columns, Read read) {
 }
 inline Shape held(std::int64_t batch, std::int64_t rows, std::int64_t columns, Read read) {
   return read == Read::as_is ? Shape{batch, rows, columns} : Shape{batch, columns, rows};
+}
+
+/// Groups of which the device alone knows. One that does not take such is told, and so is an oracle.
+inline Groups unseen(Desk& desk, const std::vector<std::int64_t>& offsets, Dtype dtype) {
+  const std::vector<double> numbers(offsets.begin(), offsets.end());
+  const Tensor held = desk.holding({std::ssize(offsets)}, Dtype::i64, numbers);
+  return desk.kernels().multiplies_unseen_groups(dtype) ? Groups{{}, held} : Groups{offsets, {}};
 }
 
 }  // namespace weft::conformance

@@ -1,8 +1,8 @@
 // Products in groups at shapes that make every loop of their kernels go round twice, with several blocks: by
-// warps, and by warpgroups, whose blocks are wider and whose panels have four places.
+// warps, by warpgroups, whose blocks are wider and whose panels have four places, and in f32 by chains.
 #include <gtest/gtest.h>
 
-#include "tests/backend/conformance.h"
+#include "tests/backend/conformance_products.h"
 
 namespace weft::conformance {
 namespace {
@@ -31,34 +31,33 @@ void multiply_groups(Desk& desk, const Weights& of, Dtype dtype) {
   const Tensor w =
       spaced(desk.normal(of.read == Read::as_is ? Shape{groups, k, n + 8} : Shape{groups, n, k + 8}, dtype));
   const Tensor out = spaced(desk.blank({rows, n + 8}, dtype)), sum = desk.normal({rows, n});
-  desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = of.read});
+  const Groups in_groups = unseen(desk, offsets, dtype);
+  desk.kernels().grouped_matmul(out, x, w, in_groups, {.b = of.read});
   desk.result("out", out, close(dtype, k));
   const Tensor bias = desk.normal({groups, n}, dtype);
-  desk.kernels().grouped_matmul(sum, x, w, {offsets}, {.b = of.read, .accumulate = true, .bias = bias});
+  desk.kernels().grouped_matmul(sum, x, w, in_groups, {.b = of.read, .accumulate = true, .bias = bias});
   desk.result("sum", sum, close(Dtype::f32, k));
 }
 
 /// A result whose rows are no whole vectors, and operands that are none: the last take another way.
-void multiply_groups_of_any_width(Desk& desk, std::int64_t k) {
+void multiply_groups_of_any_width(Desk& desk, std::int64_t k, Dtype dtype) {
   const std::vector<std::int64_t> offsets{0, 3, 3, 140};
-  const Tensor x = desk.normal({140, k}, Dtype::bf16), w = desk.normal({3, 13, k}, Dtype::bf16);
-  const Tensor out = desk.blank({140, 13}, Dtype::bf16);
-  desk.kernels().grouped_matmul(out, x, w, {offsets}, {.b = Read::transposed, .bias = desk.normal({3, 13})});
-  desk.result("out", out, close(Dtype::bf16, k));
+  const Tensor x = desk.normal({140, k}, dtype), w = desk.normal({3, 13, k}, dtype);
+  const Tensor out = desk.blank({140, 13}, dtype);
+  desk.kernels().grouped_matmul(out, x, w, unseen(desk, offsets, dtype),
+                                {.b = Read::transposed, .bias = desk.normal({3, 13})});
+  desk.result("out", out, close(dtype, k));
 }
 
 /// Groups that end before the rows do, as where experts have no room for all: the rest becomes zeros, or
 /// stays. An oracle is told of them, and leaves the rest.
 void multiply_what_is_kept(Desk& desk, std::int64_t n, Dtype dtype) {
   const std::vector<std::int64_t> offsets{0, 3, 3, 70};
-  const std::vector<double> numbers(offsets.begin(), offsets.end());
   const std::int64_t rows = 330, kept = offsets.back(), k = 24;
-  const bool unseen = desk.kernels().multiplies_unseen_groups(dtype);
-  const Tensor held = desk.holding({4}, Dtype::i64, numbers), x = desk.normal({rows, k}, dtype),
-               w = desk.normal({3, k, n}, dtype), out = spaced(desk.blank({rows, n + 8}, dtype)),
-               sum = desk.normal({rows, n});
-  const Groups groups = unseen ? Groups{{}, held} : Groups{offsets, {}};
-  if (!unseen) desk.kernels().fill(out.slice(0, kept, rows - kept), 0);
+  const Groups groups = unseen(desk, offsets, dtype);
+  const Tensor x = desk.normal({rows, k}, dtype), w = desk.normal({3, k, n}, dtype),
+               out = spaced(desk.blank({rows, n + 8}, dtype)), sum = desk.normal({rows, n});
+  if (!groups.unseen) desk.kernels().fill(out.slice(0, kept, rows - kept), 0);
   desk.kernels().grouped_matmul(out, x, w, groups, {.bias = desk.normal({3, n}, dtype)});
   desk.result("out", out, close(dtype, k));
   desk.kernels().grouped_matmul(sum, x, w, groups, {.accumulate = true});
@@ -77,7 +76,7 @@ void sum_groups(Desk& desk, const Gradient& of, Dtype dtype) {
                x = spaced(desk.normal({rows, of.n + 8}, dtype));
   const Shape wider{groups, of.m, of.n + 8};
   const Tensor out = spaced(of.accumulate ? desk.normal(wider) : desk.blank(wider));
-  desk.kernels().grouped_matmul(out, dy, x, {of.offsets},
+  desk.kernels().grouped_matmul(out, dy, x, unseen(desk, of.offsets, dtype),
                                 {.a = Read::transposed, .accumulate = of.accumulate});
   desk.result("out", out, close(Dtype::f32, rows));
 }
@@ -102,10 +101,24 @@ TEST_P(Warpgroups, multiply_groups_and_clear_what_is_behind) {
 }
 
 TEST_P(Conformance, multiplies_groups_of_any_width) {
-  for (const std::int64_t k : {24, 21}) same([&](Desk& desk) { multiply_groups_of_any_width(desk, k); });
+  for (const std::int64_t k : {24, 21})
+    same([&](Desk& desk) { multiply_groups_of_any_width(desk, k, Dtype::bf16); });
 }
 TEST_P(Warpgroups, multiply_groups_of_any_width) {
-  for (const std::int64_t k : {24, 381}) same([&](Desk& desk) { multiply_groups_of_any_width(desk, k); });
+  for (const std::int64_t k : {24, 381})
+    same([&](Desk& desk) { multiply_groups_of_any_width(desk, k, Dtype::bf16); });
+}
+
+TEST_P(Conformance, multiplies_groups_in_chains) {
+  same([&](Desk& desk) { multiply_groups(desk, {37, 136}, Dtype::f32); });
+  same([&](Desk& desk) { multiply_groups_of_any_width(desk, 21, Dtype::f32); });
+}
+TEST_P(Conformance, multiplies_groups_in_chains_and_clears_what_is_behind) {
+  same([&](Desk& desk) { multiply_what_is_kept(desk, 136, Dtype::f32); });
+}
+TEST_P(Conformance, gives_weight_gradients_in_chains) {
+  for (const bool accumulate : {false, true})
+    same([&](Desk& desk) { sum_groups(desk, {{0, 40, 40, 43}, 136, 144, accumulate}, Dtype::f32); });
 }
 
 TEST_P(Conformance, gives_weight_gradients_by_panels) {

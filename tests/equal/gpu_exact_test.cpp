@@ -27,6 +27,7 @@ struct Case {
   Precision precision;
   std::vector<Cut> cuts;
   std::int64_t channels = 0;  // where they are not the family's
+  double capacity = 0;        // of experts
 };
 
 const Cut widely{{.tp = 4, .dp = 1, .sequence = true}, 4}, along{{.cp = 2, .dp = 2, .zero = 1}, 1},
@@ -38,7 +39,7 @@ std::vector<Case> cases() {
           {"gpt2", Precision::bf16, {deeply}, 64},
           {"llama", Precision::f16, {widely, along}},
           {"latent", Precision::bf16, {along, deeply}},
-          {"mixture", Precision::f32, {experts}},
+          {"mixture", Precision::f32, {experts}, 0, 0.5},
           {"mixture", Precision::bf16, {deeply}},
           {"delta", Precision::f32, {along}},
           {"hybrid", Precision::bf16, {along}},
@@ -54,6 +55,7 @@ TEST_P(ExactOnTheGpu, gives_the_bits_of_one_rank) {
   ModelConfig config = shape_of(c.name);
   config.precision = c.precision;
   if (c.channels > 0) config.channels = c.channels;
+  if (c.capacity > 0) config.experts.router.capacity = c.capacity;
   complete(config);
   const Cut one{.parallel = {.dp = 1}};
   const Curve alone = exactly(config, one, exact_gpu);

@@ -17,20 +17,29 @@ constexpr int layers = 2, microbatches = 4;
 
 std::uint64_t waited() { return emulated::meter().host_waits; }
 
-/// Most of three steps, as late as may be: nothing is done before somebody waits for it.
-int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = OptimizerKind::adam,
-                    StepTimers* timers = nullptr, QkClipConfig clip = {}) {
-  emulated::set_pace(emulated::lazy);
+/// Of one rank, in microbatches.
+Cut alone(std::unique_ptr<Device> (*open)()) {
   Cut cut{{.dp = 1}, 8 / microbatches};
   cut.steps = 3;
-  cut.optimizer.kind = optimizer;
-  cut.optimizer.qk_clip = clip;
-  cut.open = fast_gpu;
+  cut.open = open;
+  return cut;
+}
+
+/// Most of those steps, as late as may be: nothing is done before somebody waits for it.
+int most_waits(const ModelConfig& config, Cut cut) {
+  emulated::set_pace(emulated::lazy);
   cut.waited = waited;
-  cut.timers = timers;
-  if (timers) return train(config, cut).most_waits;
+  if (cut.timers) return train(config, cut).most_waits;
   const emulated::Idle idle;
   return train(config, cut).most_waits;
+}
+int waits_of_a_step(const ModelConfig& config, OptimizerKind optimizer = OptimizerKind::adam,
+                    StepTimers* timers = nullptr, QkClipConfig clip = {}) {
+  Cut cut = alone(fast_gpu);
+  cut.optimizer.kind = optimizer;
+  cut.optimizer.qk_clip = clip;
+  cut.timers = timers;
+  return most_waits(config, cut);
 }
 
 // For losses, norm and counts, which decide whether and how far the weights go.
@@ -70,11 +79,28 @@ ModelConfig mixture_of_halves() {
 // Products take groups of rows that the host has not seen, so it never asks how many rows an expert gets, nor
 // whether any were dropped.
 TEST(AStepOnTheGpu, waits_once_for_experts) {
+  EXPECT_EQ(waits_of_a_step(shape_of("mixture", layers)), 1);
   EXPECT_EQ(waits_of_a_step(mixture_of_halves()), 1);
   ModelConfig config = mixture_of_halves();
   config.experts.router.capacity = 1;
   config.linear_bias = true;
   EXPECT_EQ(waits_of_a_step(config), 1);
+}
+
+// A sequence goes through the layers by itself there.
+TEST(AStepOnTheGpu, waits_once_for_experts_in_exact_mode) {
+  Cut cut = alone(exact_gpu);
+  cut.exact = true;
+  cut.steps = 1;
+  cut.samples = 4;
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    ModelConfig config = shape_of("mixture", layers);
+    config.precision = precision;
+    EXPECT_EQ(most_waits(config, cut), 1);
+  }
+  ModelConfig biased = shape_of("mixture", layers);
+  biased.linear_bias = true;
+  EXPECT_EQ(most_waits(biased, cut), 1 + layers * int(cut.samples));
 }
 
 // Where experts are filled up to their room nobody asks either, and calls repeat themselves.
@@ -94,10 +120,9 @@ TEST(AStepOnTheGpu, waits_once_for_experts_that_are_filled_up) {
     EXPECT_EQ(waits_of_a_step(config), 1);
 }
 
-// Products in f32 are a call an expert, and so are those in eight bits.
+// Products in eight bits are a call an expert.
 TEST(AStepOnTheGpu, waits_for_the_counts_of_every_layer_of_experts) {
   constexpr int counts = layers * microbatches;
-  EXPECT_EQ(waits_of_a_step(shape_of("mixture", layers)), 1 + counts);
   ModelConfig config = mixture_of_halves();
   config.fp8 = {.format = Fp8Format::hybrid, .recipe = Fp8Recipe::delayed};
   EXPECT_EQ(waits_of_a_step(config), 1 + counts);
@@ -111,9 +136,8 @@ TEST(AStepOnTheGpu, waits_no_more_for_optimizers_that_look_at_tensors_norms) {
 
 /// Calls of the runtime by which the host has a step done, once graphs are known.
 int calls_of_a_step(const ModelConfig& config, std::unique_ptr<Device> (*open)()) {
-  Cut cut{{.dp = 1}, 8 / microbatches};
+  Cut cut = alone(open);
   cut.steps = open == by_graphs ? 7 : 2;
-  cut.open = open;
   cut.waited = [] { return std::uint64_t(emulated::meter().asked); };
   const emulated::Idle idle;
   return train(config, cut).last_waits;
@@ -128,19 +152,16 @@ TEST(AStepByGraphs, asks_the_runtime_for_a_third_as_much) {
 }
 
 TEST(AStepByGraphs, sets_next_to_nothing_anew_where_nothing_is_dropped) {
-  for (ModelConfig config : {shape_of("gpt2"), mixture_of_halves(), filled_up(Precision::f32)}) {
+  for (ModelConfig config : {shape_of("gpt2"), mixture_of_halves(), shape_of("mixture")}) {
     config.hidden_dropout = config.attention_dropout = 0;
     EXPECT_LT(5 * calls_of_a_step(config, by_graphs), calls_of_a_step(config, fast_gpu));
   }
 }
 
 TEST(AStepByGraphs, waits_once) {
-  emulated::set_pace(emulated::lazy);
-  Cut cut{{.dp = 1}, 8 / microbatches};
+  Cut cut = alone(by_graphs);
   cut.steps = 6;
-  cut.open = by_graphs;
-  cut.waited = waited;
-  EXPECT_EQ(train(shape_of("gpt2", layers), cut).most_waits, 1);
+  EXPECT_EQ(most_waits(shape_of("gpt2", layers), cut), 1);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 // slabs.
 #include "weft/nn/expert_products.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/number.h"
 #include "weft/ops/elementwise.h"
@@ -51,11 +53,41 @@ Tensor column(const Tensor& factors, Dtype dtype) {
   return ops::cast(factors, dtype).view({factors.elements(), 1});
 }
 
+/// A product in groups whose contraction is cut: a [n, k], b [count, m, k] to be read transposed, or
+/// [count, k, m].
+struct InSlabs {
+  Tensor a, b;
+  Groups groups;
+  Read read;
+  int slabs;
+
+  Share all() const { return {0, slabs}; }
+};
+
+/// out f32 = the sum of some slabs, in the tree that a product by itself has of them: a product each, of
+/// which two neighbours are one sum.
+void add_slabs_into(const Tensor& out, const InSlabs& of, const Share& some) {
+  if (some.count > 2) {
+    const std::int64_t half = some.count / 2;
+    add_slabs_into(out, of, {some.from, half});
+    const Tensor more = empty(out.device(), out.shape());
+    add_slabs_into(more, of, {some.from + half, half});
+    return ops::add_into(out, out, more);
+  }
+  const std::int64_t deep = exact(of.a.dim(1), std::int64_t{of.slabs});
+  for (std::int64_t i = some.from; i < some.from + some.count; ++i)
+    ops::grouped_matmul_into(out, of.a.slice(1, i * deep, deep),
+                             of.b.slice(of.read == Read::transposed ? 2 : 1, i * deep, deep), of.groups,
+                             {.b = of.read, .accumulate = i > some.from});
+}
+
 }  // namespace
 
+// In exact mode a bias's gradient is no product: ranks that know their groups add rows in the order of sums
+// over columns.
 bool ExpertProducts::take_unseen_groups(const Tensor& x) const {
-  const bool one_by_one = in_eight_bits() || sums_.sums.in_slabs() || sums_.sums.whole_sequences();
-  return !one_by_one && x.device().kernels().multiplies_unseen_groups(x.dtype());
+  const bool by_rows = biased() && sums_.sums.whole_sequences();
+  return !in_eight_bits() && !by_rows && x.device().kernels().multiplies_unseen_groups(x.dtype());
 }
 
 Tensor ExpertProducts::forward(const Tensor& x, const RowGroups& rows) const {
@@ -81,6 +113,10 @@ Tensor ExpertProducts::forward_terms(const Tensor& x, const Tensor& factors, con
     });
   } else if (!sums_.sums.in_slabs()) {
     y = ops::grouped_matmul(x, values(weights_), rows.groups(), {.b = Read::transposed});
+  } else if (rows.unseen) {
+    y = empty(x.device(), {x.dim(0), weights_.front().shape[0]});
+    const InSlabs of{x, values(weights_), rows.groups(), Read::transposed, sums_.slabs()};
+    add_slabs_into(y, of, of.all());
   } else {
     y = empty(x.device(), {x.dim(0), weights_.front().shape[0]});
     for (int e = 0; e < rows.count; ++e) {
@@ -111,6 +147,15 @@ Tensor ExpertProducts::input_grad_terms(const Tensor& dy, const RowGroups& rows)
   if (!sums_.sums.in_slabs()) return input_grad(dy, rows);
   const std::int64_t in = weights_.front().shape[1], box = exact(dy.dim(1), std::int64_t{sums_.boxes});
   Tensor dx = empty(dy.device(), {dy.dim(0), sums_.boxes * in});
+  if (rows.unseen) {
+    const Tensor w = values(weights_);
+    for (int i = 0; i < sums_.boxes; ++i) {
+      const InSlabs of{dy.slice(1, i * box, box), w.slice(1, i * box, box), rows.groups(), Read::as_is,
+                       sums_.slabs()};
+      add_slabs_into(dx.slice(1, i * in, in), of, of.all());
+    }
+    return dx;
+  }
   for (int e = 0; e < rows.count; ++e) {
     const auto [from, count] = rows.of(e);
     for (int i = 0; i < sums_.boxes; ++i)
@@ -141,7 +186,8 @@ void ExpertProducts::add_grads(const Tensor& dy, const Tensor& x, const Tensor& 
                                const RowGroups& rows, const RowGroups& sequences) {
   const bool biases = biased() && biases_.front().grad.wanted();
   const Tensor weighed = biases && factors ? ops::scale_rows(dy, factors) : dy;
-  if (sums_.sums.whole_sequences()) return add_by_sequence(dy, x, weighed, sequences);
+  // Groups that the host has not seen are one sequence's: where several meet, rows have travelled.
+  if (sums_.sums.whole_sequences() && !rows.unseen) return add_by_sequence(dy, x, weighed, sequences);
   if (in_eight_bits() && !fp8().rules.weight_grads) fp8_meet_input(fp8(), x);
   if (weights_.front().grad.wanted()) add_weight_grads(dy, x, rows);
   if (biases) add_bias_grads(weighed, rows);

@@ -10,4 +10,12 @@ namespace weft::cuda {
 void multiply_in_chains(Queue& queue, const Tensor& out, const Tensor& a, const Tensor& b,
                         const MatmulArgs& how);
 
+struct ChainsByGroup {
+  const Tensor& offsets;  // i64 [groups + 1]
+  const MatmulArgs& product;
+};
+/// The same of f32 by groups, as Kernels::grouped_matmul has it: all of them in one launch.
+void multiply_groups_in_chains(Queue& queue, const Tensor& out, const Tensor& a, const Tensor& b,
+                               const ChainsByGroup& how);
+
 }  // namespace weft::cuda

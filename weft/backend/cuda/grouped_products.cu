@@ -1,18 +1,20 @@
-// Products in groups of rows, as experts ask for them: small floats by tensor cores, all groups in one
-// launch; anything else a call a group.
+// Products in groups of rows, as experts ask for them: all groups in one launch, small floats by tensor
+// cores. The library is asked once a group, of f32 whose groups the host knows.
 #include "weft/backend/cuda/grouped_products.h"
 
+#include "weft/backend/cuda/chained_products.h"
 #include "weft/backend/cuda/device.h"
 #include "weft/backend/cuda/group_calls.h"
 #include "weft/backend/cuda/kernels.h"
 #include "weft/backend/cuda/panels_by_warps.h"
+#include "weft/backend/cuda/space.h"
 
 namespace weft {
 
 void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                                  const MatmulArgs& how) {
   if (out.elements() == 0) return;
-  if (!is_half(a.dtype()))
+  if (cuda::groups_by_calls(a.dtype(), groups))
     return cuda::a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
   const std::int64_t count = groups.count();
   Tensor offsets = groups.unseen;
@@ -20,6 +22,8 @@ void CudaKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tenso
     offsets = workspace({count + 1}, Dtype::i64);
     device_->copy_from_host(*offsets.storage(), 0, groups.offsets.data(), offsets.bytes()).wait();
   }
+  if (!is_half(a.dtype()))
+    return cuda::multiply_groups_in_chains(queue(), out, a, b, {.offsets = offsets, .product = how});
   const cuda::GroupedProduct job{.out = cuda::panel_result(out, how),
                                  .a = cuda::matrix_of(a),
                                  .b = cuda::matrix_of(b),

@@ -22,11 +22,12 @@ struct Spot {
   std::int64_t row, column;
 };
 
-/// Of rows by group: a group has as many rows of blocks as its rows need, and those of a group that stand
-/// above each other come together, since they read the same weights. Each warp counts for itself, 32 groups
-/// at a time. A group of -1 behind all: there are as many blocks as groups could want.
-template <class Way>
-__device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
+/// Of rows by group, of a GroupedProduct or what is made like it: a group has as many rows of blocks as its
+/// rows need, and those of a group that stand above each other come together, since they read the same
+/// weights. Each warp counts for itself, 32 groups at a time. A group of -1 behind all: there are as many
+/// blocks as groups could want.
+template <class Way, class Job>
+__device__ __forceinline__ Spot spot_of_rows(const Job& job) {
   const int across = blocks_of(job.out.width, Way::columns), line = int(blockIdx.x) / across;
   const int lane = int(threadIdx.x) % 32;
   int before = 0;
@@ -58,8 +59,8 @@ __device__ __forceinline__ Spot spot_of_rows(const GroupedProduct& job) {
 }
 
 /// Of gradients, which are of one size: m x n of each group.
-template <class Way>
-__device__ __forceinline__ Spot spot_of_gradient(const GroupedProduct& job) {
+template <class Way, class Job>
+__device__ __forceinline__ Spot spot_of_gradient(const Job& job) {
   const int across = blocks_of(job.out.width, Way::columns), down = blocks_of(job.m, Way::rows);
   const int group = int(blockIdx.x) / (across * down), place = int(blockIdx.x) - group * across * down;
   return {group, job.offsets[group], job.offsets[group + 1], place % down * Way::rows,
@@ -101,15 +102,21 @@ __global__ void __launch_bounds__(Way::threads, Way::blocks_at_once) multiply_gr
             .rows = rows});
 }
 
-template <class Way, class Half, bool gradient, bool right_by_depth>
-void launch_groups(Queue& queue, const GroupedProduct& job) {
-  // Rows by group begin a line of blocks with every group, and with what is behind them.
+/// As many as groups could want: rows by group begin a line of blocks with every group, and with what is
+/// behind them.
+template <class Way, class Job>
+std::int64_t blocks_in_groups(const Job& job, bool gradient) {
   const std::int64_t lines =
       gradient ? blocks_of(job.m, Way::rows) * job.groups : job.m / Way::rows + job.groups + 1;
-  gpu::launch(queue,
-              {blocks_of(job.out.width, Way::columns) * lines, Way::threads,
-               sizeof(PanelTurns<Way, gradient, right_by_depth>)},
-              multiply_groups<Way, Half, gradient, right_by_depth>, job);
+  return blocks_of(job.out.width, Way::columns) * lines;
+}
+
+template <class Way, class Half, bool gradient, bool right_by_depth>
+void launch_groups(Queue& queue, const GroupedProduct& job) {
+  gpu::launch(
+      queue,
+      {blocks_in_groups<Way>(job, gradient), Way::threads, sizeof(PanelTurns<Way, gradient, right_by_depth>)},
+      multiply_groups<Way, Half, gradient, right_by_depth>, job);
 }
 template <class Way, class Half>
 void launch_groups(Queue& queue, const GroupedProduct& job, const MatmulArgs& how) {

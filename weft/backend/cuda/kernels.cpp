@@ -18,6 +18,8 @@ bool CudaKernels::activates_products(Dtype dtype, Activation f) const {
   return !exact() && cuda::gelu_in_products(dtype, f, device_->capability());
 }
 
+bool CudaKernels::multiplies_unseen_groups(Dtype dtype) const { return cuda::takes_unseen_groups(dtype); }
+
 // A row lies in shared memory meanwhile.
 bool CudaKernels::loses_in_one_walk(const Tensor& logits) const {
   const std::int64_t bytes = cuda::bytes_to_hold_row(logits);

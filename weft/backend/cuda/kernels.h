@@ -25,7 +25,7 @@ class CudaKernels final : public Kernels {
 
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
   bool activates_products(Dtype dtype, Activation f) const override;
-  bool multiplies_unseen_groups(Dtype dtype) const override { return is_half(dtype); }
+  bool multiplies_unseen_groups(Dtype dtype) const override;
   void matmul_activated(const Tensor& y, const Tensor& before, const Tensor& a, const Tensor& b,
                         const ActivatedArgs&) override;
   void matmul_derived(const Tensor& out, const Tensor& before, const Tensor& a, const Tensor& b,

@@ -22,6 +22,10 @@ inline bool whole_vectors(const Tensor& t) {
 inline bool in_doubles(const Tensor& out, const Tensor& a, const Tensor& b) {
   return out.dtype() == Dtype::f64 || a.dtype() == Dtype::f64 || b.dtype() == Dtype::f64;
 }
+/// Whether the device may know the groups of operands alone, and whether a product of them is a call a group:
+/// the library's products of f32 are faster, and want sizes that the host knows.
+inline bool takes_unseen_groups(Dtype dtype) { return is_half(dtype) || dtype == Dtype::f32; }
+inline bool groups_by_calls(Dtype dtype, const Groups& groups) { return !is_half(dtype) && !groups.unseen; }
 /// Whether the library adds the bias.
 inline bool adds_in_product(const Tensor& bias, const Tensor& out) {
   return !bias || (bias.dtype() == out.dtype() && bias.contiguous());

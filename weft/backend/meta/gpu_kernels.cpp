@@ -41,6 +41,8 @@ bool MetaGpuKernels::activates_products(Dtype dtype, Activation f) const {
   return !exact_ && gelu_in_products(dtype, f, like_.major);
 }
 
+bool MetaGpuKernels::multiplies_unseen_groups(Dtype dtype) const { return takes_unseen_groups(dtype); }
+
 // The library gives the sums where rows are whole vectors; elsewhere it is asked in vain.
 void MetaGpuKernels::weight_gradient(const LinearGrads& grads, const Tensor& dy, const Tensor& x) {
   const Tensor& dw = grads.dw.sum;
@@ -55,7 +57,7 @@ void MetaGpuKernels::weight_gradient(const LinearGrads& grads, const Tensor& dy,
 void MetaGpuKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                                     const MatmulArgs& how) {
   if (out.elements() == 0) return;
-  if (!is_half(a.dtype()))
+  if (groups_by_calls(a.dtype(), groups))
     a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
   else if (!groups.unseen)
     (void)workspace({groups.count() + 1}, Dtype::i64);

@@ -15,7 +15,7 @@ class MetaGpuKernels final : public Kernels {
 
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const MatmulArgs&) override;
   bool activates_products(Dtype dtype, Activation f) const override;
-  bool multiplies_unseen_groups(Dtype dtype) const override { return is_half(dtype); }
+  bool multiplies_unseen_groups(Dtype dtype) const override;
   void weight_gradient(const LinearGrads& grads, const Tensor& dy, const Tensor& x) override;
   void grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups&,
                       const MatmulArgs&) override;
