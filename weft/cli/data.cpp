@@ -16,6 +16,7 @@
 #include "weft/data/source.h"
 #include "weft/model/kinds.h"
 #include "weft/train/ranks.h"
+#include "weft/train/resume.h"
 #include "weft/train/settings.h"
 
 namespace weft::cli {
