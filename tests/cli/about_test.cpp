@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -11,10 +12,12 @@
 #include "weft/base/format.h"
 #include "weft/cli/completion.h"
 #include "weft/cli/doctor.h"
+#include "weft/cli/verbs.h"
 
 using namespace weft::cli;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 using Json = nlohmann::json;
 
@@ -120,6 +123,33 @@ TEST(Completion, knows_verbs_flags_and_the_words_they_take) {
                     HasSubstr("'*--pattern[how]:file:_files'"), HasSubstr("'*--fast[at once]'")));
   EXPECT_THAT(fish_completion(table), HasSubstr("-l yarn -x -a 'wool silk' -d 'of [what]'\n"));
   EXPECT_EQ(told({"completion", "tcsh"}).err, "completion: name one shell, bash, zsh or fish\n");
+}
+
+TEST(Completion, knows_one_name_of_a_flag_and_no_placeholder_as_a_word) {
+  const auto twists = [] {
+    return VerbHelp{.usage = "weft twist",
+                    .examples = {},
+                    .topics = {{"Twists",
+                                {{"--turns, -t", "N|auto", "how many"},
+                                 {"--to", "FOLDER|FILE", "where"},
+                                 {"--kinds", "left|right ...", "which"}}}}};
+  };
+  const Verb verbs[] = {{"twist", "makes thread", nothing, twists}};
+  const std::string bash = bash_completion(verbs);
+  EXPECT_THAT(bash, AllOf(HasSubstr("twist:--turns) words='auto' ;;"),
+                          HasSubstr("twist:--kinds) words='left right' ;;"), Not(HasSubstr("FOLDER"))));
+  EXPECT_THAT(fish_completion(verbs), HasSubstr("-l turns -x -a 'auto' -d 'how many'\n"));
+  EXPECT_THAT(zsh_completion(verbs), HasSubstr("'*--turns[how many]:value:(auto)'"));
+}
+
+TEST(Completion, of_all_verbs_is_a_script_that_bash_reads) {
+  const weft::support::TemporaryDirectory folder;
+  const std::string script = (folder / "weft.bash").string();
+  std::ofstream(script) << bash_completion(verbs());
+  const std::string asked = "bash -c 'source " + script +
+                            " && COMP_WORDS=(weft launch --redirects \"\") COMP_CWORD=3 && _weft && "
+                            "[[ \"${COMPREPLY[*]}\" == \"0 1 2 3\" ]]'";
+  EXPECT_EQ(std::system(asked.c_str()), 0);
 }
 
 TEST(ManPage, is_made_from_the_same_list) {

@@ -287,8 +287,7 @@ TEST(Convert, refuses_what_it_cannot_read_or_write) {
   const std::string here = folder.path().string(), to = (folder / "to").string();
   EXPECT_EQ(refused_by({here}),
             "checkpoint convert: 1 models are named, expected two: the one to read and the one to make\n");
-  EXPECT_EQ(refused_by({here + "/none", to}),
-            "checkpoint convert: " + here + "/none is no directory, and no GGUF file\n");
+  EXPECT_EQ(refused_by({here + "/none", to}), "checkpoint convert: " + here + "/none is not there\n");
   EXPECT_EQ(refused_by({"--to", "hf", model("gpt2"), to}),
             "checkpoint convert: " + model("gpt2") + " is hf's already\n");
   EXPECT_EQ(refused_by({"--from", "weft", model("gpt2"), to}),

@@ -115,6 +115,45 @@ TEST(DataVerb, makes_an_index_of_how_difficult_samples_are) {
   for (const Json& one : seen) EXPECT_EQ(one["tokens"], std::vector<int>(12, 1)) << one;
 }
 
+TEST(DataVerb, counts_the_words_that_a_tokenizer_has_where_nothing_else_says_how_many) {
+  const weft::support::TemporaryDirectory folder;
+  const std::string to = folder.path().string(), rows = to + "/rows.txt", prefix = to + "/corpus",
+                    data = prefix + "_text_document";
+  std::ofstream(rows) << "a text of bytes that is long enough for a few samples of a dozen\n";
+  std::vector<std::string_view> words = {"preprocess", "--input",     rows,  "--output-prefix",
+                                         prefix,       "--tokenizer", "byte"};
+  ASSERT_EQ(run_and_hear(words).status, 0);
+  words = {"data",
+           "difficulty",
+           "--metric",
+           "vocab_rarity",
+           "--to",
+           to,
+           "--num-layers",
+           "1",
+           "--hidden-size",
+           "8",
+           "--num-attention-heads",
+           "1",
+           "--seq-length",
+           "12",
+           "--micro-batch-size",
+           "1",
+           "--lr",
+           "1e-3",
+           "--train-iters",
+           "4",
+           "--data-path",
+           data,
+           "--split",
+           "1,0,0",
+           "--tokenizer-type",
+           "ByteLevelTokenizer"};
+  const Told t = run_and_hear(words);
+  EXPECT_EQ(t.status, 0) << t.err;
+  EXPECT_THAT(t.out, HasSubstr("vocab_rarity of 5 samples"));
+}
+
 TEST(DataVerb, refuses_an_index_that_it_cannot_make) {
   EXPECT_THAT(told({"data", "difficulty"}).err,
               HasSubstr("data: difficulty needs --to: a folder for the index"));

@@ -276,5 +276,5 @@ TEST(Generate, says_what_is_missing_or_contradicts_itself) {
   EXPECT_EQ(refused_by(with({"--prompt-file", (folder / "empty").string()})),
             "generate: the prompt is empty\n");
   EXPECT_EQ(refused_by({folder.path().string() + "/none", "--prompt", "x"}),
-            folder.path().string() + "/none: is no directory\n");
+            folder.path().string() + "/none: is not there\n");
 }

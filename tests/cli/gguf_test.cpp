@@ -174,6 +174,20 @@ TEST(Gguf, gives_the_tokenizer_back) {
   EXPECT_EQ(config["chat_template"], "{{ messages }}");
 }
 
+TEST(Gguf, generates_text_by_the_tokenizer_inside) {
+  const TemporaryDirectory folder;
+  const std::string file = (folder / "m.gguf").string(), back = (folder / "back").string();
+  convert({with_tokenizer(folder, byte_level()).string(), file});
+  convert({"--to", "hf", file, back});
+  const auto generated = [](const std::string& model) {
+    return told(generate_verb(), {model, "--prompt", "ab", "--greedy", "--tokens", "3"});
+  };
+  const Told said = generated(file);
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_EQ(said.out.substr(0, 2), "ab");
+  EXPECT_EQ(said.out, generated(back).out);
+}
+
 TEST(Gguf, takes_a_sentencepiece_model_and_says_that_it_cannot_be_given_back) {
   const TemporaryDirectory folder;
   const fs::path file = folder / "m.gguf", pieces = folder / "tokenizer.model";

@@ -112,6 +112,17 @@ TEST_F(Looking, says_where_it_looked_in_vain) {
               HasSubstr("job status: kubectl says: , and no run named gpt"));
 }
 
+TEST_F(Looking, leaves_the_log_of_kubectls_library_out) {
+  const std::string noisy = (folder_ / "noisy").string();
+  write_atomically(noisy,
+                   "#!/bin/sh\necho 'E1130 23:43:58.5 1 memcache.go:265] \"Unhandled Error\"' >&2\n"
+                   "echo 'The connection was refused' >&2\necho 'Is it there?' >&2\nexit 1\n");
+  chmod(noisy.c_str(), 0755);
+  EXPECT_THAT(
+      look({"status", "gpt"}, noisy).err,
+      testing::StartsWith("job status: kubectl says: The connection was refused Is it there?, and no"));
+}
+
 TEST_F(Looking, says_that_there_is_no_program_to_look_with) {
   if (!says_at_once_that_a_program_is_missing()) GTEST_SKIP() << "nothing here says that it is missing";
   EXPECT_THAT(

@@ -35,6 +35,19 @@ TEST(Launch, knows_megatrons_scripts_and_wefts_verb) {
   EXPECT_THAT(program("pretrain_t5.py", {}).words, ElementsAre("train", "t5"));
 }
 
+TEST(Launch, knows_megatrons_scripts_for_layers_of_one_thing_each) {
+  for (const char* script : {"../../pretrain_hybrid.py", "pretrain_mamba.py"})
+    EXPECT_THAT(program(script, {"--hybrid-layer-pattern", "M-M*"}).words,
+                ElementsAre("train", "gpt", "--hybrid-layer-pattern", "M-M*"));
+  EXPECT_THAT(
+      [] {
+        (void)program("x/pretrain_mamba.py", {"--num-layers", "2"});
+      },
+      testing::ThrowsMessage<Error>(
+          "launch: pretrain_mamba.py trains layers of one thing each, and nothing says which: give "
+          "--hybrid-layer-pattern, a letter a layer, M for a state space"));
+}
+
 TEST(Launch, runs_other_scripts_by_python_and_programs_as_they_are) {
   EXPECT_THAT(program("a.py", {"-x"}).words, ElementsAre("python3", "-u", "a.py", "-x"));
   EXPECT_THAT(program("a.py", {}, {{"PYTHON_EXEC", "pypy"}}).words, ElementsAre("pypy", "-u", "a.py"));

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
+#include "weft/cli/dry_run.h"
 
 using namespace weft;
 using namespace weft::cli;
@@ -85,7 +86,25 @@ TEST(MegatronsFlags, describe_layers_of_one_thing_each) {
   EXPECT_TRUE(old.model.latent.on);
   EXPECT_EQ(old.model.hybrid.ahead, "M");
   EXPECT_EQ(old.parallel.layout, "");
-  EXPECT_NO_THROW(config({"--spec", "megatron.core.models.hybrid.hybrid_layer_specs", "hybrid_stack_spec"}));
+  EXPECT_NO_THROW(config({"--spec", "megatron.core.models.hybrid.hybrid_layer_specs", "hybrid_stack_spec",
+                          "--hybrid-layer-pattern", "M"}));
+}
+
+TEST(MegatronsFlags, say_which_values_are_empty) {
+  const std::vector<std::string_view> words{"--save", ""};
+  EXPECT_THAT(read_command(words)->notices,
+              testing::Contains("no effect here: --save (its value is empty: is a variable of the script not "
+                                "set?)"));
+}
+
+TEST(MegatronsFlags, train_no_other_model_where_layers_of_one_thing_each_are_not_said) {
+  const auto completed = [](const Words& words) { return [words] { complete(*read_command(words), 1); }; };
+  EXPECT_THAT(
+      completed({"--spec", "megatron.core.models.mamba.mamba_layer_specs", "mamba_stack_spec"}),
+      testing::ThrowsMessage<Error>("--spec asks for layers of one thing each, and nothing says which: give "
+                                    "--hybrid-layer-pattern, a letter a layer, M for a state space"));
+  EXPECT_THAT(completed({"--is-hybrid-model"}),
+              testing::ThrowsMessage<Error>(testing::StartsWith("--is-hybrid-model asks for layers")));
 }
 
 TEST(MegatronsFlags, refuse_letters_that_say_two_things) {

@@ -73,14 +73,13 @@ class Beside {
  public:
   Beside() {
     const std::string golden = WEFT_SOURCE_DIR "/tests/golden/text/";
-    write_file("words.json",
-               R"({"model":{"type":"WordLevel","unk_token":"<unk>","vocab":{"<unk>":0,"a":1}}})");
+    write_file("w.json", R"({"model":{"type":"WordLevel","unk_token":"<unk>","vocab":{"<unk>":0,"a":1}}})");
     write_file("ranks.tiktoken", ranks_of_bytes());
     const std::string
         bpe = text("--vocab-file=", golden, "toy_bpe_vocab.json --merge-file=", golden, "toy_bpe_merges.txt"),
         pieces = text("--tokenizer-model=", golden, "toy.model"),
         words = text("--vocab-file=", golden, "toy_wordpiece_vocab.txt"),
-        letters = text("--tokenizer-model=", folder_.path().string(), "/words.json"),
+        letters = text("--tokenizer-model=", folder_.path().string(), "/w.json"),
         markers = "--tokenizer-special-tokens <fim_prefix> <fim_middle> <fim_suffix> <fim_pad> <|endoftext|>";
     of_ = {{"non-finite rescale", "--fp16"},
            {"use-rope-scaling", "--position-embedding-type=rope"},
@@ -127,6 +126,7 @@ class Beside {
             "--num-experts=4 --ranks=2 --expert-model-parallel-size=2 --overlap-moe-expert-parallel-comm"},
            {"zero-quantized-weights", "--ranks=2 --zero-stage=3"},
            {"zero-quantized-gradients", "--ranks=2 --zero-stage=2"},
+           {"spec", "--hybrid-layer-pattern=*-"},
            {"moe-use-upcycling", "--load=ck --num-experts=4"},
            {"experimental-attention-variant", "--swiglu --linear-attention-freq=2"}};
   }

@@ -170,6 +170,29 @@ TEST(TokenizerVerb, says_what_it_cannot_do) {
               ThrowsMessage<Error>("tokenizer decode: 'x' is not an id"));
 }
 
+TEST(TokenizerVerb, ignores_no_option) {
+  EXPECT_THAT(refusal({"encode", "--tokenizer", toy, "--json", "--text", "hello"}),
+              ThrowsMessage<Error>("tokenizer encode: --json has no effect on it: leave it out"));
+  EXPECT_THAT(refusal({"encode", "--tokenizer", toy, "--skip-special", "--text", "hello"}),
+              ThrowsMessage<Error>("tokenizer encode: --skip-special has no effect on it: leave it out"));
+  EXPECT_THAT(refusal({"inspect", "--tokenizer", toy, "--jsonl"}),
+              ThrowsMessage<Error>("tokenizer inspect: --jsonl has no effect on it: leave it out"));
+  EXPECT_THAT(refusal({"inspect", "--tokenizer", toy, "a.txt"}),
+              ThrowsMessage<Error>("tokenizer inspect: it reads no file, found a.txt; --text gives a text"));
+  EXPECT_THAT(
+      refusal({"encode", "--tokenizer", toy, "--text", "hello", "a.txt"}),
+      ThrowsMessage<Error>("tokenizer encode: --text and a.txt are both given: leave one of them out"));
+  EXPECT_THAT(refusal({"decode", "--tokenizer", toy, "--jsonl", "--text", "1"}),
+              ThrowsMessage<Error>("tokenizer decode: --text is one text, and --jsonl reads lines of JSON: "
+                                   "leave one of them out"));
+  EXPECT_THAT(refusal({"encode", "--tokenizer", toy, "--json-key", "t", "--text", "hello"}),
+              ThrowsMessage<Error>("tokenizer encode: --json-key has no effect without --jsonl"));
+}
+
+TEST(TokenizerVerb, takes_an_empty_text_for_one) {
+  EXPECT_EQ(run_words({"encode", "--tokenizer", toy, "--text", ""}).out, "\n");
+}
+
 TEST(TokenizerLines, name_the_file_and_the_line_that_is_broken) {
   EXPECT_EQ(text_in(R"({"text": "a"})", "text", place), "a");
   EXPECT_THAT([] { (void)text_in("{", "text", place); },

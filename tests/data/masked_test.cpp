@@ -205,6 +205,18 @@ TEST(MaskedData, refuses_documents_that_were_never_cut_into_sentences) {
           "that most would never be read; was the data made with {split_sentences}?");
 }
 
+TEST(MaskedData, reads_a_split_of_short_documents_beside_those_that_were_cut) {
+  const TestFolder folder;
+  const std::vector<int> sentence(5, 7), whole(40, 7);
+  write_documents(folder / "x", Json({{sentence, sentence}, {whole}}));
+  const MaskedRules rules{.model = MaskedModel::t5, .sequence_length = 16};
+  MaskedVocabulary vocabulary;
+  vocabulary.sentinels = {90, 91};
+  const Datasets opened = open_masked_datasets(request_for(folder, "1,1,0", {5, 2, 0}), rules, vocabulary);
+  ASSERT_NE(opened[Split::valid], nullptr);
+  EXPECT_GE(opened[Split::valid]->size(), 2);
+}
+
 TEST(MaskedData, is_blended_and_told_apart_from_what_another_tokenizer_made) {
   const Json all = golden("bert_t5");
   const TestFolder folder;

@@ -70,6 +70,13 @@ std::string json_lines(int count) {
 
 }  // namespace
 
+TEST(Preprocess, leaves_out_the_mark_before_a_plain_text) {
+  const TestFolder folder;
+  write_text(folder / "a.txt", "\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n");
+  (void)preprocess(options_for(folder, {"a.txt"}), Bytes());
+  EXPECT_EQ(documents(folder / "out_text_document"), (std::vector<std::string>{"one|", "\xEF\xBB\xBFtwo|"}));
+}
+
 TEST(Preprocess, makes_a_document_of_every_line) {
   const TestFolder folder;
   write_text(folder / "a.jsonl",

@@ -35,3 +35,8 @@ TEST(Split, refuses_what_is_not_three_weights) {
     EXPECT_EQ(refusal([&] { split_weights(text(word, ", 4")); }, Kind::usage),
               text("{data.split} ", word, ", 4: ", word, " is not a number of 0 or more"));
 }
+
+TEST(Split, passes_over_quotes_that_no_shell_takes_off) {
+  EXPECT_EQ(split_weights("'99,1,0'"), split_weights("99,1,0"));
+  EXPECT_EQ(split_weights("\"99,1,0\""), split_weights("99,1,0"));
+}

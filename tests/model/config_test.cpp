@@ -89,7 +89,9 @@ TEST(ModelConfig, refuses_shapes_that_no_model_has) {
   refused(m, "model: the number of layers is not set");
   m = small();
   m.heads = 3;
-  refused(m, "model: hidden size 256 is not a multiple of 3 attention heads; set the channels of a head");
+  refused(m,
+          "model: hidden size 256 is not a multiple of 3 attention heads; set the channels of a head, "
+          "{model.channels}");
   m = small();
   m.groups = 3;
   refused(m, "model: 4 attention heads are not a multiple of 3 query groups");

@@ -227,7 +227,8 @@ VerbHelp about_checkpoint() {
 std::filesystem::path directory_of(std::string_view sub, const std::string& given) {
   std::error_code error;
   if (!std::filesystem::is_directory(given, error))
-    fail(Kind::usage, "checkpoint ", sub, ": ", given, " is no directory");
+    fail(Kind::usage, "checkpoint ", sub, ": ", given,
+         std::filesystem::exists(given, error) ? " is no directory" : " is not there");
   return given;
 }
 

@@ -1,5 +1,7 @@
 #include "weft/cli/checkpoint_diff.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -130,13 +132,18 @@ json facts_of(const OpenStep& a, const OpenStep& b) {
   return out;
 }
 
+/// Four digits are what people compare; --json has all.
+std::string short_number(const json& number) { return fmt::format("{:.4g}", number.get<double>()); }
+
 std::string line_of(const std::string& name, const json& how) {
   if (how.contains("only"))
     return text(name, "  ", how["kind"].get<std::string>(), "  only in the ", how["only"].get<std::string>());
   if (how.contains("first"))
     return text(name, "  ", how["first"].get<std::string>(), " and ", how["second"].get<std::string>());
-  return text(name, "  ", how["differing"], " of ", how["elements"], " differ, by at most ", how["largest"],
-              how["relative"].is_null() ? "" : text(", relative to its norm ", how["relative"]));
+  return text(
+      name, "  ", how["differing"], " of ", how["elements"], " differ, by at most ",
+      short_number(how["largest"]),
+      how["relative"].is_null() ? "" : text(", relative to its norm ", short_number(how["relative"])));
 }
 
 int say_prune(const PruneOptions& options, const std::vector<std::int64_t>& gone) {

@@ -1,29 +1,38 @@
 #include "weft/cli/completion.h"
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/cli/verbs.h"
 
 namespace weft::cli {
 namespace {
 
-// Flags only: a topic may also name another command.
+// Flags only: a topic may also name another command. Of "--tee, -t" the first name is enough.
 void each_flag(const Verb& verb, const std::function<void(const Option&)>& act) {
   for (const Topic& topic : verb.help().topics)
-    for (const Option& option : topic.options)
+    for (Option option : topic.options) {
+      option.flag = option.flag.substr(0, option.flag.find(','));
       if (option.flag.starts_with("--")) act(option);
+    }
 }
 
-bool is_file(const Option& option) { return option.value == "FILE" || option.value.starts_with("TEXT"); }
+bool is_file(const Option& option) {
+  return option.value.find("FILE") != std::string::npos || option.value.starts_with("TEXT");
+}
 
-// "a|b|c" is a list of words to choose from.
+// "a|b|c" is a list of words to choose from; N, MIN:MAX and what else is in capitals stands for others.
 std::string choices(const Option& option) {
-  std::string out = option.value;
-  if (out.find('|') == std::string::npos) return "";
-  for (char& c : out)
-    if (c == '|') c = ' ';
+  std::string out;
+  if (option.value.find('|') == std::string::npos) return out;
+  std::string_view value = option.value;
+  value = value.substr(0, value.find(' '));  // what follows says that there may be several
+  for (const std::string_view word : split(value, '|'))
+    if (std::ranges::none_of(word, [](char c) { return 'A' <= c && c <= 'Z'; }))
+      out += text(out.empty() ? "" : " ", word);
   return out;
 }
 

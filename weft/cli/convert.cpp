@@ -75,7 +75,8 @@ Conversion asked(Args args) {
   job.to = others[1];
   std::error_code error;
   if (!fs::is_directory(job.from, error) && !exchange::gguf::is_gguf_file(job.from))
-    fail(Kind::usage, "checkpoint convert: ", others[0], " is no directory, and no GGUF file");
+    fail(Kind::usage, "checkpoint convert: ", others[0],
+         fs::exists(job.from, error) ? " is no directory, and no GGUF file" : " is not there");
   job.source = form_read(job.from, job.options.from);
   const Form found = job.source;
   job.target = form_of(job.options.to, "--to");

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/cli/dialect.h"
 #include "weft/cli/dry_run.h"
+#include "weft/cli/train_command.h"
 #include "weft/cli/verbs.h"
 #include "weft/data/difficulty_metrics.h"
 #include "weft/data/pack_conversations.h"
@@ -99,9 +100,9 @@ std::unique_ptr<Command> settings_of_run(SampleOptions& asked) {
   take_saved_seed(*command);
   TrainConfig& config = command->config;
   config.model.kind = kind;
-  take_usual_tokenizer(*command, kind);
-  for (const std::string& said : tokenizer_of_checkpoint(config.checkpoint, config.data.tokenizer))
-    std::cerr << said << '\n';
+  const std::size_t before = command->notices.size();
+  take_words(*command);
+  for (std::size_t i = before; i < command->notices.size(); ++i) std::cerr << command->notices[i] << '\n';
   complete(*command, launched_by_environment().world);
   return command;
 }

@@ -227,6 +227,9 @@ class CommandReader {
 
   void treat(const Row& row, const std::vector<std::string>& words, Origin who,
              std::map<std::string_view, Setter>& setters) {
+    if (row.flag == "is-hybrid-model" ||
+        (row.flag == "spec" && !words.empty() && words.back().ends_with("_stack_spec")))
+      command_.asks_for_hybrid = row.flag;
     switch (row.treatment) {
       case Treatment::honored:
         return honor(row, words, who, setters);
@@ -242,6 +245,8 @@ class CommandReader {
 
   void honor(const Row& row, const std::vector<std::string>& words, Origin who,
              std::map<std::string_view, Setter>& setters) {
+    if (words.size() == 1 && words[0].empty())
+      remember(without_effect_, "its value is empty: is a variable of the script not set?", row.flag);
     bool known = false;
     for (const Effect& effect : row.effects) {
       const bool mine = effect.word.empty() ? !known || row.effects[0].word.empty()

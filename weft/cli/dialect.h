@@ -28,6 +28,7 @@ struct Command {
   std::vector<std::string> others;                     // words that belong to no flag
   std::map<std::string_view, std::string_view> flags;  // by the path of the field that they set
   std::optional<dialect::DeepSpeedSaid> deepspeed;     // what its file said, where one was named
+  std::string_view asks_for_hybrid;                    // the flag that did, without saying which layers
   bool dry_run = false, json = false, memory_check = true;
 };
 

@@ -52,9 +52,19 @@ std::string row(const Field& field) {
   return line + "\n";
 }
 
+/// Scripts of old left it to Megatron which layers are what; without a word of it they would train another
+/// model here.
+void must_say_layers(const Command& command) {
+  if (command.asks_for_hybrid.empty() || !command.config.model.hybrid.layers.empty()) return;
+  fail(Kind::usage, "--", command.asks_for_hybrid,
+       " asks for layers of one thing each, and nothing says which: give --hybrid-layer-pattern, a letter a "
+       "layer, M for a state space");
+}
+
 }  // namespace
 
 void complete(Command& command, int world) {
+  must_say_layers(command);
   std::vector<std::vector<std::string>> before;
   for (const auto& field : command.fields.all()) before.push_back(field->write());
   settle_by_ranks(command, world);

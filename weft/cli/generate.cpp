@@ -1,4 +1,6 @@
 // weft generate: how a model goes on from a text, answers it, or fills its gaps.
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +10,7 @@
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
 #include "weft/cli/chat.h"
+#include "weft/cli/convert_job.h"
 #include "weft/cli/dialect/spelling.h"
 #include "weft/cli/gpu_run.h"
 #include "weft/cli/read_model.h"
@@ -126,6 +129,29 @@ std::string prompt_of(const GenerateOptions& o) {
   if (text.empty()) fail(Kind::usage, "generate: the prompt is empty");
   return text;
 }
+
+/// A GGUF file holds its tokenizer itself, whose files lie in a folder for as long as they are read.
+class TokenizerInside {
+ public:
+  TokenizerInside(const GenerateOptions& o, NamedModel& model) {
+    if (!o.tokenizer.empty() || exchange::program_of(model.path) != exchange::Program::llama_cpp) return;
+    std::string name = (std::filesystem::temp_directory_path() / "weft_tokenizer_XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) fail_errno("make a folder for the tokenizer in", name, errno);
+    folder_ = name;
+    if (write_tokenizer_of_gguf(model.path, folder_).empty()) return;
+    model.settings.data.tokenizer.type = "HuggingFaceTokenizer";
+    model.settings.data.tokenizer.model = name;
+  }
+  TokenizerInside(const TokenizerInside&) = delete;
+  TokenizerInside& operator=(const TokenizerInside&) = delete;
+  ~TokenizerInside() {
+    std::error_code error;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
 
 // A chat template writes itself what a tokenizer.json would put around a text.
 std::shared_ptr<const Tokenizer> tokenizer_of(const GenerateOptions& o, const NamedModel& model) {
@@ -279,6 +305,7 @@ int run_generate(Args args) {
   if (o.chat && (guesses || named.settings.model.decoder_layers > 0))
     fail(Kind::usage, "generate: ", named.path.string(), " is a model of the family ", family,
          ", which does not go on from a text; leave --chat out");
+  const TokenizerInside inside(o, named);
   const auto tokenizer = tokenizer_of(o, named);
   const std::vector<std::string> prompts = prompts_of(o, named);
   if (!guesses) read_no_longer(named.settings.model, tokens_of(prompts, *tokenizer) + o.tokens);

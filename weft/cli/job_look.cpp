@@ -30,6 +30,19 @@ struct Look {
 
 using Row = JobOption<Look>;
 
+/// A line of its library's log, such as "E1130 23:43:58.556228 …", that repeats what its last words say.
+bool is_log(std::string_view line) {
+  return line.size() > 5 && std::string_view("IWEF").find(line[0]) != std::string_view::npos &&
+         line.substr(1, 4).find_first_not_of("0123456789") == std::string_view::npos && line[5] == ' ';
+}
+
+std::string kubectl_says(std::string_view said) {
+  std::string out;
+  for (const std::string_view line : split(said, '\n'))
+    if (!line.empty() && !is_log(line)) out += text(out.empty() ? "" : " ", trim(line));
+  return "kubectl says: " + out;
+}
+
 int lines_of(std::string_view who, std::string_view word) {
   int out = 0;
   const auto [stop, wrong] = std::from_chars(word.data(), word.data() + word.size(), out);
@@ -91,7 +104,7 @@ std::optional<Tree> objects(const Look& look, std::string& why) {
     return std::nullopt;
   }
   if (said.status != 0) {
-    why = text("kubectl says: ", trim(said.err));
+    why = kubectl_says(said.err);
     return std::nullopt;
   }
   Tree list = read_yaml(said.out, look.kubectl);
@@ -120,7 +133,7 @@ std::string status_of(const Look& look, const Tree& list) {
 
 std::string events_of(const Look& look) {
   const Answer said = ask(look.kubectl, asked(look, {"get", "events", "-o", "json"}));
-  if (said.status != 0) fail(Kind::usage, "job events: kubectl says: ", trim(said.err));
+  if (said.status != 0) fail(Kind::usage, "job events: ", kubectl_says(said.err));
   const std::string out = jobs::events_told(read_yaml(said.out, look.kubectl), look.job);
   return out.empty() ? "no events; a cluster forgets them after an hour\n" : out;
 }

@@ -17,8 +17,14 @@
 namespace weft::cli {
 namespace {
 
+/// Megatron's programs for models whose layers are one thing each, which are of the usual family here.
+bool trains_hybrids(const std::filesystem::path& program) {
+  return program.filename() == "pretrain_hybrid.py" || program.filename() == "pretrain_mamba.py";
+}
+
 /// "gpt" for any path to pretrain_gpt.py.
 std::string model_of_script(const std::filesystem::path& program) {
+  if (trains_hybrids(program)) return ModelConfig().kind;
   for (const ModelKind& kind : model_kinds())
     if (program.filename() == text("pretrain_", kind.name, ".py")) return std::string(kind.name);
   return "";
@@ -69,6 +75,10 @@ void read_training(Program& program, const launch::Options& options) {
     fail(Kind::usage, "launch: name the model: weft launch … train gpt …");
   if (!find_kind(views[0])) return;  // weft train says what it thinks of the others
   const auto command = read_command(Args(views).subspan(1), settings_of_checkpoint);
+  if (trains_hybrids(options.program) && command->config.model.hybrid.layers.empty())
+    fail(Kind::usage, "launch: ", std::filesystem::path(options.program).filename().string(),
+         " trains layers of one thing each, and nothing says which: give --hybrid-layer-pattern, a letter a "
+         "layer, M for a state space");
   const auto& checkpoint = command->config.checkpoint;
   program.save = checkpoint.save;
   program.resumes = !checkpoint.load.empty() && checkpoint.load == checkpoint.save && !checkpoint.finetune;

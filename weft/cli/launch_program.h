@@ -18,9 +18,9 @@ struct Program {
   bool resumes = false;            // it loads from where it saves by itself
 };
 
-/// `train gpt …`, `pretrain_gpt.py …` (also bert and t5), else a program and its words; what ends in .py is
-/// run by python3, or PYTHON_EXEC. Reads training's flags, so that a mistake in them is said once, before
-/// anything starts.
+/// `train gpt …`, `pretrain_gpt.py …` (also bert, t5, hybrid and mamba), else a program and its words; what
+/// ends in .py is run by python3, or PYTHON_EXEC. Reads training's flags, so that a mistake in them is said
+/// once, before anything starts.
 Program program_of(const launch::Options& options, const launch::Environment& environment);
 
 /// Whether that is weft's own training: its verb, or one of Megatron's scripts under any path.

@@ -114,7 +114,8 @@ class Source {
 NamedModel find_model(const fs::path& directory, const exchange::ToldOfTheirs& told) {
   std::error_code error;
   if (!fs::is_directory(directory, error) && exchange::program_of(directory) != exchange::Program::llama_cpp)
-    fail(Kind::usage, directory.string(), ": is no directory");
+    fail(Kind::usage, directory.string(),
+         fs::exists(directory, error) ? ": is no directory" : ": is not there");
   return exchange::program_of(directory) ? found_theirs(directory, told) : found_step(directory);
 }
 

@@ -38,14 +38,42 @@ void describe(Visitor& v, UseOptions& o) {
   describe(v, o.tokenizer);
 }
 
+/// What a sub-verb reads beside the tokenizer's own options.
+struct Reads {
+  std::string_view sub;
+  std::vector<std::string_view> options;
+  bool files = true;
+};
+
+bool said(const Fields& fields, std::string_view path) {
+  return fields.at(path).origin() != Origin::built_in;
+}
+
+/// A setting that would be ignored is an error.
+void must_be_read(const Fields& fields, const std::vector<std::string>& files, const Reads& reads) {
+  const auto refuse = [&](const auto&... why) { fail(Kind::usage, "tokenizer ", reads.sub, ": ", why...); };
+  for (const char* path : {"text", "jsonl", "json_key", "json", "skip_special"})
+    if (said(fields, path) && std::ranges::find(reads.options, path) == reads.options.end())
+      refuse(flag_of(fields.at(path)), " has no effect on it: leave it out");
+  if (!reads.files && !files.empty()) refuse("it reads no file, found ", files[0], "; --text gives a text");
+  if (said(fields, "text") && !files.empty())
+    refuse("--text and ", files[0], " are both given: leave one of them out");
+  if (said(fields, "text") && said(fields, "jsonl"))
+    refuse("--text is one text, and --jsonl reads lines of JSON: leave one of them out");
+  if (said(fields, "json_key") && !said(fields, "jsonl")) refuse("--json-key has no effect without --jsonl");
+}
+
 struct Use {
   UseOptions options;
   std::vector<std::string> files;
   std::unique_ptr<Tokenizer> tokenizer;
+  bool has_text = false;
 
-  explicit Use(Args args) {
+  Use(const Reads& reads, Args args) {
     Fields fields(options);
     files = read_flags(fields, args);
+    must_be_read(fields, files, reads);
+    has_text = said(fields, "text");
     if (!options.name.empty()) {
       const TokenizerOptions named = tokenizer_named(options.name);
       options.tokenizer.tokenizer_type = named.tokenizer_type;
@@ -65,7 +93,7 @@ struct Use {
   }
   // All of the input as one text.
   [[nodiscard]] std::string whole() const {
-    if (!options.text.empty()) return options.text;
+    if (has_text) return options.text;
     std::string all;
     if (files.empty()) return whole_input("-");
     for (const std::string& file : files) all += whole_input(file);
@@ -74,7 +102,7 @@ struct Use {
 };
 
 int encode_input(Args args) {
-  const Use use(args);
+  const Use use({"encode", {"text", "jsonl", "json_key"}}, args);
   Output out;
   if (use.options.jsonl) {
     use.lines([&](const LinePlace& place, std::string_view line) {
@@ -94,7 +122,7 @@ std::vector<std::int32_t> without_special(const Use& use, std::vector<std::int32
 }
 
 int decode(Args args) {
-  const Use use(args);
+  const Use use({"decode", {"text", "jsonl", "json_key", "skip_special"}}, args);
   Output out;
   if (use.options.jsonl) {
     use.lines([&](const LinePlace& place, std::string_view line) {
@@ -108,7 +136,7 @@ int decode(Args args) {
 }
 
 int inspect(Args args) {
-  const Use use(args);
+  const Use use({"inspect", {"text", "json"}, false}, args);
   const Tokenizer& t = *use.tokenizer;
   std::vector<std::pair<std::string, std::int32_t>> special;
   for (const char* part : {"eod", "bos", "eos", "pad", "unk", "cls", "sep", "mask"}) {

@@ -56,12 +56,16 @@ void look_at_gpu(Command& command) {
 
 }  // namespace
 
-void finish(Command& command, const Launched& launched) {
+void take_words(Command& command) {
   take_usual_tokenizer(command, command.config.model.kind);
-  take_saved_seed(command);
   take_tokenizer(command);
   if (const auto tokenizer = run_tokenizer(command.config.data.tokenizer, command.config.model.vocabulary))
     take_vocabulary(command, tokenizer->size());
+}
+
+void finish(Command& command, const Launched& launched) {
+  take_words(command);
+  take_saved_seed(command);
   complete(command, launched.world);
   look_at_gpu(command);
   if (command.dry_run) return;

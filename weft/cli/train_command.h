@@ -6,9 +6,10 @@
 
 namespace weft::cli {
 
-/// Takes the tokenizer that Megatron's program means, or that of a checkpoint, the words that it has, and a
-/// checkpoint's seed; completes the settings, whose model is named; and refuses what does not fit into this
-/// machine, unless it is a dry run.
+/// Takes the tokenizer that Megatron's program means, or that of a checkpoint, and the words that it has.
+void take_words(Command& command);
+/// Takes words as above, and a checkpoint's seed; completes the settings, whose model is named; and refuses
+/// what does not fit into this machine, unless it is a dry run.
 void finish(Command& command, const Launched& launched);
 
 }  // namespace weft::cli

@@ -78,6 +78,13 @@ void encode_texts(const SharedInput& job, const std::vector<std::vector<std::str
   }
 }
 
+/// What some editors write before a text is no part of it.
+std::string_view without_byte_order_mark(std::string_view first_line) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  if (first_line.starts_with(mark)) first_line.remove_prefix(mark.size());
+  return first_line;
+}
+
 EncodedBlock encode_block(const SharedInput& job, const LineBlock& block) {
   EncodedBlock out;
   out.columns.resize(job.num_keys * job.num_parts);
@@ -89,7 +96,8 @@ EncodedBlock encode_block(const SharedInput& job, const LineBlock& block) {
     const std::size_t part = (static_cast<std::size_t>(block.index) + i) % job.num_parts;
     const auto keys = std::span(out.columns).subspan(part * job.num_keys, job.num_keys);
     if (text_file) {
-      line_as_text[0] = {line};
+      const bool first = block.first + static_cast<std::int64_t>(i) == 1;
+      line_as_text[0] = {first ? without_byte_order_mark(line) : line};
       encode_texts(job, line_as_text, keys);
       continue;
     }

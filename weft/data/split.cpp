@@ -11,10 +11,10 @@ namespace weft::data {
 namespace {
 
 // Megatron reads what is a digit or a point and passes over all else, so that "nan, 1, 1" is two numbers;
-// here a word is one or none.
+// here a word is one or none. Quotes are passed over, too: its own scripts have some that no shell takes off.
 std::vector<double> numbers_in(std::string_view text) {
   std::vector<double> numbers;
-  constexpr std::string_view between = " \t,;/[]()", digits = ".0123456789";
+  constexpr std::string_view between = " \t,;/[]()'\"", digits = ".0123456789";
   for (std::size_t at = text.find_first_not_of(between); at < text.size();) {
     const std::size_t end = std::min(text.find_first_of(between, at), text.size());
     const std::string word(text.substr(at, end - at));

@@ -110,7 +110,7 @@ void complete_heads(ModelConfig& m) {
          " query groups");
   if (m.channels == 0 && m.hidden % m.heads != 0)
     fail(Kind::usage, "model: hidden size ", m.hidden, " is not a multiple of ", m.heads,
-         " attention heads; set the channels of a head");
+         " attention heads; set the channels of a head, {model.channels}");
   if (m.channels == 0) m.channels = m.hidden / m.heads;
 }
 
