@@ -644,6 +644,22 @@ def one_node_of_three_places_does_not_go_on_alone(weft, folder):
     expect(agents[0].returncode == 1 and "most of the places of --rdzv-endpoint" in err, "it ends, and says why", said)
 
 
+def threads_wait_briefly_unless_the_environment_says_how(weft, folder):
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "OMP_NUM_THREADS")
+    plain = {name: value for name, value in ENVIRONMENT.items() if name not in names}
+    for said, found in [({}, {"GOMP_SPINCOUNT": "1000"}), ({"GOMP_SPINCOUNT": "7"},) * 2, ({"OMP_WAIT_POLICY": "active"},) * 2, ({"OMP_NUM_THREADS": "1"},) * 2]:
+        with subprocess.Popen([weft, "train", "gpt", *ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**plain, **said}) as train:
+            for line in train.stdout:
+                if "iteration " in line:
+                    break
+            entries = pathlib.Path(f"/proc/{train.pid}/environ").read_bytes().decode().split("\0")
+            train.kill()
+        now = {name: value for name, _, value in (entry.partition("=") for entry in entries) if name in names}
+        expect(now == found, f"{said} is listened to", subprocess.CompletedProcess([], train.returncode, line, str(now)))
+    said = run([weft, "launch", "--nproc-per-node", 1, "sh", "-c", "echo ${GOMP_SPINCOUNT-nothing}"])
+    expect(said.stdout == "nothing\n", "other programs' threads wait as they like", said)
+
+
 CASES = [a_megatron_script_runs_with_one_word_changed, mistakes_in_the_programs_flags_are_said_once,
          a_run_that_is_killed_goes_on_with_the_same_bits, processes_that_are_killed_go_on_with_the_same_bits,
          a_rank_that_dies_under_mpirun_is_told_at_once_though_mpirun_hangs, ranks_of_agents_give_the_bits_of_threads, an_outer_launchers_names_are_not_its_workers, injected_faults_are_seen_and_survived,
@@ -654,7 +670,7 @@ CASES = [a_megatron_script_runs_with_one_word_changed, mistakes_in_the_programs_
          what_would_be_passed_over_is_refused, logs_go_nowhere_or_under_any_name, a_program_under_mpirun_finds_torchruns_contract,
          who_failed_under_mpirun_is_known_at_a_terminal_too,
          launches_at_once_do_not_meet, a_refused_result_ends_with_16_or_17, a_job_file_is_tried_here_made_small,
-         the_first_node_may_be_lost_where_agents_may_meet_at_three_places, one_node_of_three_places_does_not_go_on_alone]
+         the_first_node_may_be_lost_where_agents_may_meet_at_three_places, one_node_of_three_places_does_not_go_on_alone, threads_wait_briefly_unless_the_environment_says_how]
 
 
 def main():
