@@ -31,10 +31,14 @@ inline ModelConfig model_with(const std::string& name, const nlohmann::json& cha
   return exchange::hub_config_from_json(object.dump(), "c").model;
 }
 
-/// Why no type has a model.
+/// Of what is said where no type has a model what it is that none has.
+inline std::string reason_in(const std::string& said) {
+  constexpr std::string_view before = " weft writes has ";
+  const std::size_t from = said.find(before) + before.size();
+  return said.substr(from, said.rfind("; it writes ") - from);
+}
 inline std::string reason(const ModelConfig& model) {
-  const std::string words = refused([&] { (void)exchange::type_for(model); });
-  return words.substr(words.find(") has ") + 6);
+  return reason_in(refused([&] { (void)exchange::type_for(model); }));
 }
 
 inline std::string reason(const std::string& name, const std::function<void(ModelConfig&)>& change) {

@@ -126,30 +126,30 @@ TEST(HubConfig, a_run_of_another_model_is_refused_with_the_first_setting_that_di
 }
 
 TEST(HubConfig, what_no_family_has_is_named) {
-  const std::string start =
-      "exchange: no Hugging Face model that weft writes (" + join(gpt_types, ", ") + ") has ";
+  const std::string start = "exchange: no Hugging Face model that weft writes has ",
+                    end = "; it writes " + join(gpt_types, ", ");
   ModelConfig model = tiny_llama();
   EXPECT_EQ(type_for(model), "llama");
   model.window = 4;
   EXPECT_EQ(type_for(model), "mistral");
   model.window_layers = {1, 0};
   EXPECT_EQ(refused([&] { (void)type_for(model); }),
-            start + "a window in some layers, without biases or norms of queries and keys");
+            start + "a window in some layers, without biases or norms of queries and keys" + end);
   model = tiny_llama();
   model.rotary.percent = 0.5;
   model.qk_norm = true;
   EXPECT_EQ(refused([&] { (void)type_for(model); }),
-            start + "rotary positions on a part of each head, with norms of queries and keys");
+            start + "rotary positions on a part of each head, with norms of queries and keys" + end);
   model = tiny_llama();
   model.norm = NormKind::layer;
   EXPECT_EQ(type_for(model), "stablelm");
   model.experts.count = 2;
-  EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "rotary positions with a layer norm");
+  EXPECT_EQ(refused([&] { (void)type_for(model); }), start + "rotary positions with a layer norm" + end);
   model = tiny_gpt2();
   EXPECT_EQ(type_for(model), "gpt2");
   model.qkv_bias = false;
   EXPECT_EQ(refused([&] { (void)type_for(model); }),
-            start + "learned positions with a window, with scores that are scaled");
+            start + "learned positions with a window, with scores that are scaled" + end);
   model = tiny_llama();
   model.activation = Activation::tanh;
   EXPECT_EQ(refused([&] { (void)hub_config_json(model, Dtype::f32, {}); }),

@@ -157,8 +157,8 @@ std::string_view no_hybrid(const ModelConfig& m) {
 }
 
 [[noreturn]] void no_type_has(std::string_view reason) {
-  fail(Kind::usage, "exchange: no Hugging Face model that weft writes (", join(gpt_types, ", "), ") has ",
-       reason);
+  fail(Kind::usage, "exchange: no Hugging Face model that weft writes has ", reason, "; it writes ",
+       join(gpt_types, ", "));
 }
 
 GptType plainest(const ModelConfig& m) {
