@@ -150,7 +150,7 @@ inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 namespace weft::cuda {
 
 /// In the place of that of reduce.h, since it asks for more of its arguments: in one meeting what that does
-/// in five, which is half of the time of small steps. gpu_wrappers_test.cpp holds the one against the other.
+/// in five, a quarter of the time of small steps. gpu_wrappers_test.cpp holds the one against the other.
 template <class T, class Combine>
 requires std::is_empty_v<Combine> T over_warp(T x, Combine) {
   T out{};

@@ -30,9 +30,9 @@ struct Sums {
   int eights, under_way = 0;
   std::vector<float> numbers;  // [16, 8 eights]
 };
+inline constexpr std::size_t widest_product = 256;
 /// A right operand as floats, by what is summed over: the warps of a warpgroup read the same one after
 /// another.
-inline constexpr std::size_t widest_product = 256;
 struct Right {
   bool is_bf16 = false, by_depth = false;
   std::vector<std::uint16_t> bits;  // as they lay in shared memory, eight by eight
