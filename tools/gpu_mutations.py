@@ -32,9 +32,8 @@ class Fault:
         if not head:
             sys.exit(f"gpu_mutations: {line!r} is no fault: [FILE > SOURCES] WHAT :: TESTS")
         self.file, sources, self.what, self.tests = head.groups()
-        folder = {True: ROOT, False: ROOT / CUDA}
         words = sources.split() if sources else [self.file]
-        self.sources = [path for word in words for path in sorted(folder[word.startswith("tests/")].glob(word))]
+        self.sources = [path for word in words for path in sorted((ROOT if word.startswith("tests/") else ROOT / CUDA).glob(word))]
         self.before, self.after = [], []
 
     def path(self):
