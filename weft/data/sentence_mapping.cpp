@@ -84,7 +84,7 @@ void check_lengths(const Packed<std::int64_t>& documents, Range range, const Pac
   }
 }
 
-/// Where they begin may be any numbers outside of the range that was looked at, so none is taken from another.
+/// Outside of the range that was looked at they may begin anywhere, so no number is taken from another.
 bool has_a_second_sentence(const Packed<std::int64_t>& documents, Range range) {
   for (std::int64_t d = range.begin; d < range.end; ++d)
     if (const std::int64_t begin = documents[static_cast<std::size_t>(d)],
