@@ -77,7 +77,7 @@ TEST(HubDelta, what_weft_cannot_compute_is_refused_by_name) {
             "c: model: {model.delta.value_heads} 5 is not a multiple of {model.delta.key_heads} 2");
   EXPECT_EQ(said("qwen3_next", {{"linear_key_head_dim", 512}}),
             "c: \"linear_key_head_dim\" is 512, expected a whole number from 1 to 256");
-  for (const double part : {0.1, 1.5, 0.625})
+  for (const double part : {0.1, 1.5, 0.625, 1.6e66})
     EXPECT_EQ(said("qwen3_next", {{"rope_parameters", nullptr}, {"partial_rotary_factor", part}}),
               "c: \"partial_rotary_factor\" is " + json(part).dump() +
                   ", and of heads of 8 channels weft turns an even number and no more than all");

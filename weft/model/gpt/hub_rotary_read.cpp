@@ -210,8 +210,10 @@ std::vector<int> read_skips(int layers, HubSettings& s) {
 /// Theirs has no angles for an odd number of channels.
 void must_turn_in_pairs(const ModelConfig& m, const HubSettings& s) {
   const std::int64_t channels = m.channels > 0 ? m.channels : m.hidden / m.heads;
-  const auto turning = std::int64_t(double(channels) * m.rotary.percent);
-  if (m.rotary.percent > 1 || turning < 2 || turning % 2 != 0)
+  // What is more than all is not counted: it may be more than any count holds.
+  const bool within = m.rotary.percent <= 1;
+  const auto turning = within ? std::int64_t(double(channels) * m.rotary.percent) : 0;
+  if (turning < 2 || turning % 2 != 0)
     fail(Kind::data, s.who(), ": \"partial_rotary_factor\" is ", m.rotary.percent, ", and of heads of ",
          channels, " channels weft turns an even number and no more than all");
 }
