@@ -193,6 +193,10 @@ TEST(HubGemma3, has_settings_that_go_without_saying) {
   EXPECT_EQ(model.norm_epsilon, 1e-6);
 }
 
+TEST(HubGemma, keeps_an_output_of_its_own) {
+  expect_kept(model_with("gemma", {{"tie_word_embeddings", false}}), "gemma");
+}
+
 TEST(HubGemma3, is_read_in_the_words_of_either_version) {
   const ModelConfig old = model_with("gemma3_text",
                                      {{"rope_theta", 3000.0},
@@ -230,8 +234,9 @@ TEST(HubGemma3, what_no_family_has_is_named) {
             around + "with another activation than gelu's tanh form");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.embedding_multiplier = 1; }),
             around + "without embeddings that are multiplied by the root of their width");
-  EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.softmax_scale = 0.3; }),
-            around + "with scores divided by the root of no whole number");
+  for (const double scale : {0.3, 1e-30})  // of the latter the number is beyond what a file may say
+    EXPECT_EQ(reason("gemma3_text", [&](auto& m) { m.softmax_scale = scale; }),
+              around + "with scores divided by the root of no whole number");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.scores.cap = 2; }),
             "norms around layers as Gemma 3's, with caps of scores, which transformers computes without");
   EXPECT_EQ(reason("gemma3_text", [](auto& m) { m.rotary.window_base.reset(); }),

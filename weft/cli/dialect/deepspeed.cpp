@@ -2,7 +2,6 @@
 #include "weft/cli/dialect/deepspeed.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <map>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "weft/base/file.h"
 #include "weft/base/format.h"
 #include "weft/base/nearest.h"
+#include "weft/base/whole.h"
 #include "weft/cli/dialect/deepspeed_rows.h"
 
 namespace weft::cli::dialect {
@@ -20,14 +20,6 @@ namespace weft::cli::dialect {
 using Json = nlohmann::json;
 
 namespace ds {
-namespace {
-
-constexpr double most_whole = 9e15;
-
-bool is_whole(double x) { return std::abs(x) < most_whole && x == std::floor(x); }
-
-}  // namespace
-
 void Taking::set(std::string_view key, std::string_view field, std::vector<std::string> words) {
   fields_.at(field).read(words, Origin::file);
   KeySaid said{key, field, fields_.at(field).write()};
@@ -88,7 +80,8 @@ void check_names(std::string_view path, const Json& map, std::span<const std::st
 std::string number(const Json& value) {
   if (!value.is_number_float()) return value.dump();
   const double x = value.get<double>();
-  return is_whole(x) ? write_word(std::int64_t(x)) : write_word(x);
+  const auto whole = whole_number(x);
+  return whole ? write_word(*whole) : write_word(x);
 }
 
 std::vector<Key> keys() {
@@ -130,7 +123,7 @@ bool fits(ds::Shape shape, const Json& value) {
     case ds::Shape::flag:
       return value.is_boolean();
     case ds::Shape::whole:
-      return value.is_number() && ds::is_whole(value.get<double>());  // "5e8" is one to DeepSpeed
+      return value.is_number() && whole_number(value.get<double>());  // "5e8" is one to DeepSpeed
     case ds::Shape::real:
       return value.is_number();
     case ds::Shape::text:

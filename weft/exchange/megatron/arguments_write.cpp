@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/base/number.h"
+#include "weft/base/whole.h"
 #include "weft/exchange/hub_config.h"
 #include "weft/exchange/megatron/arguments.h"
 
@@ -90,11 +91,10 @@ void Writer::positions() {
   add("position_embedding_type", rotary                            ? "rope"
                                  : m_.positions == Positions::none ? "none"
                                                                    : "learned_absolute");
-  const double base = m_.rotary.base;
-  if (base == double(std::int64_t(base)))
-    add("rotary_base", std::int64_t(base));
+  if (const auto whole = whole_number(m_.rotary.base))
+    add("rotary_base", *whole);
   else
-    add("rotary_base", base);
+    add("rotary_base", m_.rotary.base);
   add("rotary_percent", m_.rotary.percent);
   add("rotary_interleaved", m_.rotary.interleaved);
   const bool linear = m_.rotary.scaling == RotaryScaling::linear;

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "weft/base/error.h"
+#include "weft/base/whole.h"
 #include "weft/exchange/megatron/items.h"
 #include "weft/exchange/megatron/sharded.h"
 #include "weft/exchange/their_weights.h"
@@ -53,13 +54,13 @@ fs::path named_by(const fs::path& root) {
 std::optional<std::int64_t> number_in(const torch::Archive& archive, const torch::Value* value) {
   if (value == nullptr) return std::nullopt;
   if (value->integer() != nullptr) return *value->integer();
-  if (value->real() != nullptr) return std::int64_t(*value->real());
+  if (value->real() != nullptr) return whole_number(*value->real());
   const torch::StoredTensor* tensor = value->tensor();
   if (tensor == nullptr || tensor->elements() != 1 || !tensor->held || !is_float(tensor->dtype))
     return std::nullopt;
   float one = 0;
   widen(archive.bytes(*tensor), tensor->dtype, {0, 1, 1}, &one);
-  return std::int64_t(one);
+  return whole_number(one);
 }
 
 /// One for all parameters, or each has its own and the first one's is taken.

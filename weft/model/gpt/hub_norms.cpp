@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/model/gpt/hub.h"
+#include "weft/model/hub_settings.h"
 #include "weft/model/rotary.h"
 
 namespace weft {
@@ -18,7 +19,8 @@ bool near(double a, double b) { return std::abs(a - b) <= 1e-15 * std::abs(b); }
 /// What Gemma 3 divides scores by the root of, where it is a whole number; else 0.
 std::int64_t score_divisor(const ModelConfig& m) {
   const double scale = attention_scale(m), divisor = std::round(1 / (scale * scale));
-  return divisor >= 1 && near(1 / std::sqrt(divisor), scale) ? std::int64_t(divisor) : 0;
+  const bool has_place = divisor >= 1 && divisor <= double(HubSettings::most);
+  return has_place && near(1 / std::sqrt(divisor), scale) ? std::int64_t(divisor) : 0;
 }
 
 /// The number whose inverse it is: 1 / (1 / x) may be near x.
