@@ -27,7 +27,10 @@ void read_config(std::string_view json) {
       return;  // an activation or a window that no family is written with
     throw;
   }
-  must_agree(config.model, hub_config_from_json(again, "again").model, "fuzz");
+  const weft::ModelConfig read = hub_config_from_json(again, "again").model;
+  weft::ModelConfig model = config.model;
+  model.norm_centered_gain = read.norm_centered_gain;  // recipes bring gains from one form to the other
+  must_agree(model, read, "fuzz");
 }
 
 }  // namespace

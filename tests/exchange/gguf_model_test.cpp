@@ -2,10 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/exchange/changed.h"
 #include "tests/exchange/gguf_files.h"
-#include "tests/exchange/hub.h"
-#include "tests/support/refused.h"
-#include "tests/support/temporary.h"
 #include "weft/comm/solo.h"
 #include "weft/exchange/gguf/model.h"
 #include "weft/exchange/gguf/write.h"
@@ -49,6 +47,16 @@ std::string not_written(const std::string& name) {
   const std::string said = weft::refused([&] { (void)write_golden(name, folder / "m.gguf"); });
   EXPECT_TRUE(fs::is_empty(folder.path())) << name;
   return said;
+}
+
+/// The same of other settings.
+std::string not_written(const std::string& name, const nlohmann::json& changes) {
+  const TemporaryDirectory folder;
+  const ReadWeight read = [](const Recipe& recipe) {
+    return std::vector<float>(std::size_t(recipe.shape.elements()));
+  };
+  return weft::refused(
+      [&] { (void)gguf::write_model(folder / "m.gguf", model_with(name, changes), read, {}); });
 }
 
 /// What is said of a file whose bytes `was` became `is`, both as long.
@@ -132,6 +140,16 @@ TEST(GgufModel, refuses_before_a_byte_what_llama_cpp_has_no_word_for) {
             "llama.cpp's qwen3 has no place for model.layers.0.self_attn.q_proj.bias, which the model has; "
             "Hugging Face's form "
             "holds it");
+  const nlohmann::json tied{{"tie_word_embeddings", true}, {"mlp_only_layers", nlohmann::json::array()}};
+  for (const auto& [name, theirs] : {std::pair{"olmo2", "olmo2"}, std::pair{"qwen2_moe", "qwen2moe"}})
+    EXPECT_EQ(not_written(name, tied),
+              text("llama.cpp's ", theirs,
+                   " has an output of its own, and the model's is its embedding; Hugging Face's form holds "
+                   "the model"));
+  EXPECT_EQ(
+      not_written("gemma", {{"tie_word_embeddings", false}}),
+      "llama.cpp's gemma has no place for lm_head.weight, which the model has; Hugging Face's form holds "
+      "it");
   EXPECT_THAT(not_written("bloom"),
               HasSubstr("and this model is a bloom; Hugging Face's form holds it, and llama.cpp's own "
                         "converter may know it"));

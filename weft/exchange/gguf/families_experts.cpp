@@ -25,6 +25,7 @@ void read_experts(const Keys& keys, Json& theirs, bool divided) {
 }
 void write_qwen2moe(const Json& theirs, KeysToWrite& keys) {
   must_fill("qwen2moe", theirs);
+  must_have_output("qwen2moe", theirs);
   write_heads(theirs, keys);
 }
 void read_qwen2moe(const Keys& keys, Json& theirs) {

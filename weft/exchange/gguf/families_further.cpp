@@ -39,6 +39,7 @@ void read_phi3(const Keys& keys, Json& theirs) {
 
 void write_olmo2(const Json& theirs, KeysToWrite& keys) {
   must_fill("olmo2", theirs);
+  must_have_output("olmo2", theirs);
   write_heads(theirs, keys);
 }
 void read_olmo2(const Keys& keys, Json& theirs) {

@@ -62,6 +62,12 @@ void must_fill(std::string_view architecture, const Json& theirs) {
          " heads of ", width, " channels do not fill ", hidden, "; Hugging Face's form holds the model");
 }
 
+void must_have_output(std::string_view architecture, const Json& theirs) {
+  if (theirs.at("tie_word_embeddings").get<bool>())
+    fail(Kind::usage, "llama.cpp's ", architecture,
+         " has an output of its own, and the model's is its embedding; Hugging Face's form holds the model");
+}
+
 void write_window(const Json& theirs, KeysToWrite& keys) {
   const auto window = theirs.find("sliding_window");
   if (window == theirs.end() || window->is_null()) return;

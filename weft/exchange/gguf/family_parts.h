@@ -45,6 +45,8 @@ void write_heads(const Json& theirs, KeysToWrite& keys);
 void read_heads(const Keys& keys, Json& theirs, Turning turning = Turning::all);
 /// Fails with Kind::usage where heads do not fill the hidden size, as those of some architectures do.
 void must_fill(std::string_view architecture, const Json& theirs);
+/// Fails with Kind::usage where the output is the embedding, of an architecture that has one of its own.
+void must_have_output(std::string_view architecture, const Json& theirs);
 
 /// Layers of two kinds, of which one looks through a window: of `every` layers all but the last, where a file
 /// has no list of them.

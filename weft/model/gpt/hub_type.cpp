@@ -61,9 +61,9 @@ std::string_view no_such_turning(const ModelConfig& m) {
 }
 
 bool is_gemma(const ModelConfig& m) {
-  return m.gated && m.activation == Activation::gelu && m.tied_output && m.experts.count == 0 &&
-         !m.latent.on && multiplies_as_gemma(m) && m.norm_centered_gain && m.sink == Sink::none &&
-         !turns_a_part(m) && !skips(m) && !m.qk_norm && !m.qkv_bias && !m.linear_bias && !has_window(m) &&
+  return m.gated && m.activation == Activation::gelu && m.experts.count == 0 && !m.latent.on &&
+         multiplies_as_gemma(m) && m.norm_centered_gain && m.sink == Sink::none && !turns_a_part(m) &&
+         !skips(m) && !m.qk_norm && !m.qkv_bias && !m.linear_bias && !has_window(m) &&
          m.norm_places == NormPlaces::before && m.residual_multiplier == 1 && m.output_multiplier == 1 &&
          !scales_scores(m);
 }
