@@ -95,6 +95,7 @@ oracle: build ## compare with the originals themselves (installed by pip into bu
 	build/oracle/bin/python tests/oracle/megatron_families.py build/release/weft
 	build/oracle/bin/pip install --quiet --no-deps gguf diskcache llama-cpp-python==0.3.36
 	build/oracle/bin/python tests/oracle/gguf.py --weft build/release/weft $(if $(LLAMA_CPP),--llama-cpp $(LLAMA_CPP))
+	build/oracle/bin/python tests/oracle/gguf_packed.py --weft build/release/weft
 	build/oracle/bin/python tests/oracle/f8_blocks.py
 
 lint: ## check layout, names, floors, lengths and manners of the source

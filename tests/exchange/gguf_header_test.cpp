@@ -11,6 +11,7 @@ using namespace weft;
 using namespace weft::testing;
 namespace gguf = weft::exchange::gguf;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 namespace {
 
@@ -18,6 +19,14 @@ std::string told_of(const std::string& bytes) {
   return weft::refused([&] { (void)header_of(bytes); });
 }
 std::string told_of(const MadeFile& file) { return told_of(file.bytes()); }
+
+std::vector<float> numbers_of(const std::string& file, const gguf::StoredTensor& one, std::int64_t first,
+                              std::size_t count) {
+  std::vector<float> out(count);
+  gguf::decode(one.type, std::as_bytes(std::span(file)).subspan(std::size_t(one.at), std::size_t(one.bytes)),
+               first, out);
+  return out;
+}
 
 template <class T>
 T held(const gguf::Header& header, std::string_view key) {
@@ -51,11 +60,24 @@ TEST(GgufHeader, numbers_of_every_type_are_gguf_pys) {
   ASSERT_EQ(header.tensors.size(), 4);
   for (const gguf::StoredTensor& one : header.tensors) {
     EXPECT_THAT(one.sizes, ElementsAre(64, 6)) << one.name;
-    std::vector<float> found(384);
-    gguf::decode(one.type,
-                 std::as_bytes(std::span(bytes)).subspan(std::size_t(one.at), std::size_t(one.bytes)), 0,
-                 found);
-    EXPECT_EQ(found, expected.at(one.name).get<std::vector<float>>()) << one.name;
+    EXPECT_EQ(numbers_of(bytes, one, 0, 384), expected.at(one.name).get<std::vector<float>>()) << one.name;
+  }
+}
+
+// Two rows of random bits of each type of blocks, beside which stands what gguf-py reads of them.
+TEST(GgufPacked, numbers_are_gguf_pys) {
+  const std::string bytes = read_file(gguf_golden("packed.gguf"));
+  const gguf::Header header = header_of(bytes);
+  ASSERT_EQ(header.tensors.size(), 24);
+  for (std::size_t i = 0; i < header.tensors.size(); i += 2) {
+    const gguf::StoredTensor& packed = header.tensors[i];
+    const std::vector<float> expected = numbers_of(bytes, header.tensors[i + 1], 0, 512);
+    EXPECT_EQ(numbers_of(bytes, packed, 0, 512), expected) << packed.name;
+    // In the middle of a block to the middle of one further on, and one alone.
+    EXPECT_THAT(numbers_of(bytes, packed, 21, 279),
+                ElementsAreArray(expected.begin() + 21, expected.begin() + 300))
+        << packed.name;
+    EXPECT_THAT(numbers_of(bytes, packed, 511, 1), ElementsAre(expected.back())) << packed.name;
   }
 }
 
@@ -66,8 +88,7 @@ TEST(GgufHeader, rounds_to_the_bytes_of_gguf_py) {
   const auto stored = [&](const gguf::StoredTensor& one) {
     return std::as_bytes(std::span(bytes)).subspan(std::size_t(one.at), std::size_t(one.bytes));
   };
-  std::vector<float> values(384);
-  gguf::decode(gguf::NumberType::f32, stored(header.tensors.front()), 0, values);
+  const std::vector<float> values = numbers_of(bytes, header.tensors.front(), 0, 384);
   for (const gguf::StoredTensor& one : header.tensors) {
     const auto found = gguf::encode(one.type, values, one.name);
     EXPECT_TRUE(std::ranges::equal(found, stored(one))) << one.name;
@@ -144,16 +165,19 @@ TEST(GgufHeader, refuses_what_keys_cannot_be) {
 
 TEST(GgufHeader, refuses_what_tensors_cannot_be) {
   const auto one = [](const std::string& said) { return told_of({.tensors = 1, .said = said, .data = 64}); };
-  EXPECT_EQ(one(tensor_said("t", 4, 12, 0)),
-            "FILE: t is of Q4_K, and weft reads F32, F16, BF16 and Q8_0: take the file of one of these, or "
-            "the model that it was made of");
-  EXPECT_EQ(one(tensor_said("t", 4, 77, 0)),
-            "FILE: t is of type 77, and weft reads F32, F16, BF16 and Q8_0: take the file of one of these, "
-            "or the model that it was made of");
+  const std::string reads =
+      ", and weft reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL "
+      "and "
+      "IQ4_XS: take the file of one of these, or the model that it was made of";
+  EXPECT_EQ(one(tensor_said("t", 4, 16, 0)), "FILE: t is of IQ2_XXS" + reads);
+  EXPECT_EQ(one(tensor_said("t", 4, 77, 0)), "FILE: t is of type 77" + reads);
+  EXPECT_EQ(one(tensor_said("t", 288, 12, 0)), "FILE: t has rows of 288 numbers, and Q4_K has blocks of 256");
   EXPECT_EQ(one(tensor_said("t", 33, 8, 0)), "FILE: t has rows of 33 numbers, and Q8_0 has blocks of 32");
   EXPECT_EQ(one(tensor_said("t", 0, 0, 0)), "FILE: t has a size of 0, expected 1 or more");
   EXPECT_EQ(one(tensor_said("t", 4, 0, 8)), "FILE: t lies at 8, which is no multiple of 32");
   EXPECT_EQ(one(tensor_said("t", 1000, 0, 0)), "FILE: t is larger than the file");
+  EXPECT_EQ(one(tensor_said("t", 512, 10, 0)),
+            "FILE: t reaches beyond the file's 128 bytes: it is cut off, or none of its kind");
   EXPECT_EQ(one(tensor_said("t", 20, 0, 0)),
             "FILE: t reaches beyond the file's 128 bytes: it is cut off, or none of its kind");
   EXPECT_EQ(one(tensor_said("t", 4, 0, 96)),

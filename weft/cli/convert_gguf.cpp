@@ -64,7 +64,7 @@ class RoundedWeights final : public exchange::TheirWeights {
     values_ = read_(recipe);
     held_ = recipe.name;
     if (kept_.contains(recipe.name)) return;
-    const bool fits = recipe.columns() % exchange::gguf::block_numbers == 0;
+    const bool fits = recipe.columns() % exchange::gguf::unit_of(NumberType::q8_0) == 0;
     const NumberType type = fits ? NumberType::q8_0 : NumberType::f16;
     decode(type, encode(type, values_, recipe.name), 0, values_);
   }

@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/base/half.h"
+#include "weft/exchange/gguf/packed.h"
 #include "weft/exchange/their_weights.h"
 
 namespace weft::exchange::gguf {
@@ -23,14 +25,22 @@ constexpr std::array<std::string_view, 41> type_names{
     "F64",   "IQ1_M",      "BF16",       "Q4_0_4_4",   "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",
     "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",    "NVFP4"};
 
-void decode_blocks(std::span<const std::byte> stored, std::int64_t first, std::span<float> to) {
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const std::int64_t at = first + std::int64_t(i);
-    const std::byte* block = stored.data() + at / block_numbers * block_bytes;
-    f16 scale;
-    std::memcpy(&scale, block, sizeof scale);
-    const auto q = static_cast<std::int8_t>(block[scale_bytes + at % block_numbers]);
-    to[i] = static_cast<float>(scale) * float(q);
+/// In the order in which they are named.
+constexpr std::array known{NumberType::f32,  NumberType::f16,    NumberType::bf16,  NumberType::q4_0,
+                           NumberType::q4_1, NumberType::q5_0,   NumberType::q5_1,  NumberType::q8_0,
+                           NumberType::q2_k, NumberType::q3_k,   NumberType::q4_k,  NumberType::q5_k,
+                           NumberType::q6_k, NumberType::iq4_nl, NumberType::iq4_xs};
+
+/// Whole blocks, of which the first and the last may be wanted in part.
+void decode_blocks(const Packing& packing, const std::byte* stored, std::int64_t first, std::span<float> to) {
+  std::array<float, most_in_a_block> numbers;
+  while (!to.empty()) {
+    const std::int64_t skipped = first % packing.numbers;
+    packing.decode(stored + first / packing.numbers * packing.bytes, numbers.data());
+    const std::int64_t count = std::min(std::ssize(to), packing.numbers - skipped);
+    std::copy_n(numbers.begin() + skipped, count, to.begin());
+    to = to.subspan(std::size_t(count));
+    first += count;
   }
 }
 
@@ -60,9 +70,16 @@ std::string name_of(std::uint32_t number) {
 }
 
 std::optional<NumberType> number_type(std::uint32_t number) {
-  for (const NumberType one : {NumberType::f32, NumberType::f16, NumberType::q8_0, NumberType::bf16})
-    if (number == std::uint32_t(one)) return one;
-  return std::nullopt;
+  const auto found = std::ranges::find(known, number, [](NumberType one) { return std::uint32_t(one); });
+  return found == known.end() ? std::nullopt : std::optional(*found);
+}
+
+std::string names_of_all() {
+  std::vector<std::string> names;
+  for (const NumberType one : known) names.push_back(name_of(one));
+  const std::string last = names.back();
+  names.pop_back();
+  return text(join(names, ", "), " and ", last);
 }
 
 Dtype dtype_of(NumberType type) {
@@ -76,33 +93,33 @@ NumberType number_type_of(Dtype dtype) {
 }
 
 std::int64_t file_type_of(NumberType type) {
-  switch (type) {
-    case NumberType::f16:
-      return 1;
-    case NumberType::q8_0:
-      return 7;
-    case NumberType::bf16:
-      return 32;
-    case NumberType::f32:
-      break;
-  }
-  return 0;
+  if (type == NumberType::f16) return 1;
+  if (type == NumberType::q8_0) return 7;
+  return type == NumberType::bf16 ? 32 : 0;
+}
+
+std::int64_t unit_of(NumberType type) {
+  const Packing* packing = packing_of(type);
+  return packing != nullptr ? packing->numbers : 1;
 }
 
 std::int64_t bytes_of(NumberType type, std::int64_t count) {
-  return type == NumberType::q8_0 ? count / block_numbers * block_bytes : count * size_of(dtype_of(type));
+  const Packing* packing = packing_of(type);
+  return packing != nullptr ? count / packing->numbers * packing->bytes : count * size_of(dtype_of(type));
 }
 
 void decode(NumberType type, std::span<const std::byte> stored, std::int64_t first, std::span<float> to) {
-  if (type == NumberType::q8_0) return decode_blocks(stored, first, to);
+  if (const Packing* packing = packing_of(type)) return decode_blocks(*packing, stored.data(), first, to);
   widen(stored, dtype_of(type), {first, 1, std::ssize(to)}, to.data());
 }
 
 std::vector<std::byte> encode(NumberType type, std::span<const float> values, std::string_view who) {
   std::vector<std::byte> out(std::size_t(bytes_of(type, std::ssize(values))));
   if (type == NumberType::q8_0) {
-    for (std::size_t at = 0; at < values.size(); at += block_numbers)
-      encode_block(values.subspan(at, block_numbers), out.data() + at / block_numbers * block_bytes, who);
+    const Packing& packing = *packing_of(type);
+    const auto block = std::size_t(packing.numbers);
+    for (std::size_t at = 0; at < values.size(); at += block)
+      encode_block(values.subspan(at, block), out.data() + at / block * std::size_t(packing.bytes), who);
     return out;
   }
   visit_float(dtype_of(type), [&]<class T>() {

@@ -13,31 +13,50 @@
 
 namespace weft::exchange::gguf {
 
-/// Those that weft reads and writes, by the numbers that files have for them.
-enum class NumberType : std::uint32_t { f32 = 0, f16 = 1, q8_0 = 8, bf16 = 30 };
+/// Those that weft reads, by the numbers that files have for them.
+enum class NumberType : std::uint32_t {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
+  q8_0 = 8,
+  q2_k = 10,
+  q3_k = 11,
+  q4_k = 12,
+  q5_k = 13,
+  q6_k = 14,
+  iq4_nl = 20,
+  iq4_xs = 23,
+  bf16 = 30
+};
 
 /// "Q8_0", or "type 77" where it is none that is known.
 std::string name_of(std::uint32_t number);
 inline std::string name_of(NumberType type) { return name_of(std::uint32_t(type)); }
 /// None: weft does not read it.
 std::optional<NumberType> number_type(std::uint32_t number);
-/// What ours are of such a type; q8_0: f32, which holds all that it can say.
+/// "F32, F16, … and BF16".
+std::string names_of_all();
+/// What ours are of such a type; of one in blocks: f32, which holds all that it can say.
 Dtype dtype_of(NumberType type);
 NumberType number_type_of(Dtype dtype);
-/// What a file of mostly this type is called in "general.file_type".
+/// What a file of mostly this type, which is one that weft writes, is called in "general.file_type".
 std::int64_t file_type_of(NumberType type);
 
-/// So many numbers share a scale, and a row holds whole blocks.
-inline constexpr std::int64_t block_numbers = 32, block_bytes = 34;
-/// How many numbers a row of such a type must be a multiple of.
-constexpr std::int64_t unit_of(NumberType type) { return type == NumberType::q8_0 ? block_numbers : 1; }
+/// How many numbers a row of such a type must be a multiple of: what a block has, where it has blocks.
+std::int64_t unit_of(NumberType type);
 /// Of `count` numbers, whole blocks where it has blocks.
 std::int64_t bytes_of(NumberType type, std::int64_t count);
+/// No type has more in a byte.
+inline constexpr std::int64_t most_in_a_byte = 4;
 
 /// Numbers `first`, first + 1, … of what is stored.
 void decode(NumberType type, std::span<const std::byte> stored, std::int64_t first, std::span<float> to);
-/// Rows behind each other. Of q8_0: d = greatest/127 in f32, q = x·(1/d) rounded, halves away from zero, and
-/// only then d to f16. Fails with Kind::data, naming `who`, where a number has no place in a block.
+/// Rows behind each other, of f32, f16, bf16 or q8_0. Of the latter: d = greatest/127 in f32, q = x·(1/d)
+/// rounded, halves away from zero, and only then d to f16. Fails with Kind::data, naming `who`, where a
+/// number has no place in a block.
 std::vector<std::byte> encode(NumberType type, std::span<const float> values, std::string_view who);
 
 }  // namespace weft::exchange::gguf

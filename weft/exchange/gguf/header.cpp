@@ -179,13 +179,12 @@ class HeaderReader {
     const auto type = cursor_.number<std::uint32_t>(one.name);
     const auto known = number_type(type);
     if (!known)
-      fail(Kind::data, who_, ": ", one.name, " is of ", name_of(type),
-           ", and weft reads F32, F16, BF16 and Q8_0: take the file of one of these, or the model that it "
-           "was made of");
+      fail(Kind::data, who_, ": ", one.name, " is of ", name_of(type), ", and weft reads ", names_of_all(),
+           ": take the file of one of these, or the model that it was made of");
     one.type = *known;
     if (one.width() % unit_of(one.type) != 0)
-      fail(Kind::data, who_, ": ", one.name, " has rows of ", one.width(),
-           " numbers, and Q8_0 has blocks of 32");
+      fail(Kind::data, who_, ": ", one.name, " has rows of ", one.width(), " numbers, and ",
+           name_of(one.type), " has blocks of ", unit_of(one.type));
     measure(one);
     const auto offset = cursor_.number<std::uint64_t>(one.name);
     if (offset % std::uint64_t(alignment_) != 0)
@@ -201,11 +200,12 @@ class HeaderReader {
     return std::int64_t(found);
   }
 
-  // No number takes less than a byte, so what is larger than the file is no tensor of it.
+  // What has more numbers than bytes can hold is no tensor of the file.
   void measure(StoredTensor& one) const {
     std::int64_t elements = 1;
     for (const std::int64_t size : one.sizes) {
-      if (size > size_ / elements) fail(Kind::data, who_, ": ", one.name, " is larger than the file");
+      if (size > size_ * most_in_a_byte / elements)
+        fail(Kind::data, who_, ": ", one.name, " is larger than the file");
       elements *= size;
     }
     one.bytes = bytes_of(one.type, elements);

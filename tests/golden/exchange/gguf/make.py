@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """GGUF files as llama.cpp's own Python package writes them: make.py, beside which it writes. all_kinds.gguf has every kind of value and number; its numbers are in all_kinds.json, as
-gguf-py reads them. llama3.gguf and gpt2_q8_0.gguf are the models of ../llama3 and ../gpt2, permuted and turned here by numpy. Needs: gguf 0.17 or newer, safetensors."""
+gguf-py reads them. packed.gguf has two rows of random blocks of each type of few bits, and beside each what gguf-py reads of it. llama3.gguf and gpt2_q8_0.gguf are the models of ../llama3 and ../gpt2, permuted and turned here by numpy. Needs: gguf 0.17 or newer, safetensors."""
 import json, pathlib
 
 import gguf, numpy
@@ -49,6 +49,25 @@ def all_kinds():
     read = {one.name: one for one in gguf.GGUFReader(HERE / "all_kinds.gguf").tensors}
     said = {name: gguf.quants.dequantize(one.data, one.tensor_type).astype(float).ravel().tolist() for name, one in read.items()}
     (HERE / "all_kinds.json").write_text(json.dumps(said) + "\n")
+
+
+# Where blocks have their scales in f16.
+PACKED = {"Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,)}
+
+
+def packed():
+    writer = gguf.GGUFWriter(HERE / "packed.gguf", "test")
+    rng = numpy.random.default_rng(6)
+    for name, scales in PACKED.items():
+        kind = gguf.GGMLQuantizationType[name]
+        numbers, size = gguf.GGML_QUANT_SIZES[kind]
+        blocks = rng.integers(0, 256, (512 // numbers, size), dtype=numpy.uint8)
+        for at in scales:
+            blocks[:, at : at + 2] = rng.standard_normal((len(blocks), 1)).astype(numpy.float16).view(numpy.uint8)
+        blocks = blocks.reshape(2, -1)
+        writer.add_tensor(f"packed.{name}", blocks, raw_dtype=kind)
+        writer.add_tensor(f"numbers.{name}", gguf.quants.dequantize(blocks, kind).astype(numpy.float32))
+    finish(writer)
 
 
 def halves_in_turn(rows, heads):
@@ -128,5 +147,6 @@ def gpt2():
 
 
 all_kinds()
+packed()
 llama3()
 gpt2()
