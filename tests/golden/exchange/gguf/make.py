@@ -70,6 +70,29 @@ def packed():
     finish(writer)
 
 
+def packed_model():
+    """A model of one layer whose weights have few bits, for the fuzzer to begin with."""
+    writer = gguf.GGUFWriter(HERE.parents[3] / "fuzz/exchange/gguf_seeds/packed.gguf", "llama")
+    writer.add_block_count(1)
+    writer.add_context_length(8)
+    writer.add_embedding_length(256)
+    writer.add_feed_forward_length(16)
+    writer.add_head_count(1)
+    writer.add_key_length(8)
+    writer.add_value_length(8)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_tokenizer_model("none")
+    rng = numpy.random.default_rng(7)
+    for name, rows, type in (("token_embd", 8, "Q4_K"), ("blk.0.attn_q", 8, "Q5_K"), ("blk.0.attn_k", 8, "Q6_K"), ("blk.0.attn_v", 8, "Q2_K"), ("blk.0.ffn_gate", 16, "Q3_K"),
+                             ("blk.0.ffn_up", 16, "IQ4_XS")):
+        kind = gguf.GGMLQuantizationType[type]
+        blocks = rng.integers(0, 60, (rows, gguf.GGML_QUANT_SIZES[kind][1]), dtype=numpy.uint8)  # no scale of 60 * 256 is infinite
+        writer.add_tensor(name + ".weight", blocks, raw_dtype=kind)
+    for name, shape in (("blk.0.attn_output", (256, 8)), ("blk.0.ffn_down", (256, 16)), ("blk.0.attn_norm", (256,)), ("blk.0.ffn_norm", (256,)), ("output_norm", (256,))):
+        put(writer, name + ".weight", rng.standard_normal(shape), "f16" if len(shape) == 2 else "f32")
+    finish(writer)
+
+
 def halves_in_turn(rows, heads):
     """Of each head the two halves in turn, as llama.cpp's llama has queries and keys."""
     return rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
@@ -148,5 +171,6 @@ def gpt2():
 
 all_kinds()
 packed()
+packed_model()
 llama3()
 gpt2()
