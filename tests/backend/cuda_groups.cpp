@@ -81,6 +81,18 @@ void sum_groups(Desk& desk, const Gradient& of, Dtype dtype) {
   desk.result("out", out, close(Dtype::f32, rows));
 }
 
+/// What all rows are multiplied by is one number, so these are sums of columns; rows behind the last group
+/// are nobody's.
+void sum_columns_of_groups(Desk& desk, const Gradient& of, Dtype dtype) {
+  const std::int64_t rows = of.offsets.back() + 3, groups = std::ssize(of.offsets) - 1;
+  const Tensor x = spaced(desk.normal({rows, of.n + 8}, dtype)), factor = desk.normal({1}, dtype);
+  const Shape wider{groups, 1, of.n + 8};
+  const Tensor out = spaced(of.accumulate ? desk.normal(wider) : desk.blank(wider));
+  desk.kernels().grouped_matmul(out, factor.row_of(rows, 0), x, unseen(desk, of.offsets, dtype),
+                                {.a = Read::transposed, .accumulate = of.accumulate});
+  desk.result("out", out, close(Dtype::f32, rows));
+}
+
 TEST_P(Conformance, multiplies_groups_by_panels) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::f16})
     for (const Read read : {Read::as_is, Read::transposed})
@@ -119,6 +131,16 @@ TEST_P(Conformance, multiplies_groups_in_chains_and_clears_what_is_behind) {
 TEST_P(Conformance, gives_weight_gradients_in_chains) {
   for (const bool accumulate : {false, true})
     same([&](Desk& desk) { sum_groups(desk, {{0, 40, 40, 43}, 136, 144, accumulate}, Dtype::f32); });
+}
+
+// Of two blocks of columns, and more rows than all slabs have at once; and of columns that are no whole
+// vectors.
+TEST_P(Conformance, sums_columns_by_groups) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16})
+    same([&](Desk& desk) {
+      sum_columns_of_groups(desk, {{0, 525, 525, 528, 602}, 1, 264, dtype == Dtype::bf16}, dtype);
+    });
+  same([&](Desk& desk) { sum_columns_of_groups(desk, {{0, 0, 12}, 1, 13, true}, Dtype::bf16); });
 }
 
 TEST_P(Conformance, gives_weight_gradients_by_panels) {

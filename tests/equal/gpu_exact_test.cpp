@@ -27,7 +27,7 @@ struct Case {
   Precision precision;
   std::vector<Cut> cuts;
   std::int64_t channels = 0;  // where they are not the family's
-  double capacity = 0;        // of experts
+  double capacity = 0;        // of experts, which then have biases, too
 };
 
 const Cut widely{{.tp = 4, .dp = 1, .sequence = true}, 4}, along{{.cp = 2, .dp = 2, .zero = 1}, 1},
@@ -55,7 +55,10 @@ TEST_P(ExactOnTheGpu, gives_the_bits_of_one_rank) {
   ModelConfig config = shape_of(c.name);
   config.precision = c.precision;
   if (c.channels > 0) config.channels = c.channels;
-  if (c.capacity > 0) config.experts.router.capacity = c.capacity;
+  if (c.capacity > 0) {
+    config.experts.router.capacity = c.capacity;
+    config.linear_bias = true;
+  }
   complete(config);
   const Cut one{.parallel = {.dp = 1}};
   const Curve alone = exactly(config, one, exact_gpu);

@@ -83,11 +83,8 @@ void add_slabs_into(const Tensor& out, const InSlabs& of, const Share& some) {
 
 }  // namespace
 
-// In exact mode a bias's gradient is no product: ranks that know their groups add rows in the order of sums
-// over columns.
 bool ExpertProducts::take_unseen_groups(const Tensor& x) const {
-  const bool by_rows = biased() && sums_.sums.whole_sequences();
-  return !in_eight_bits() && !by_rows && x.device().kernels().multiplies_unseen_groups(x.dtype());
+  return !in_eight_bits() && x.device().kernels().multiplies_unseen_groups(x.dtype());
 }
 
 Tensor ExpertProducts::forward(const Tensor& x, const RowGroups& rows) const {
@@ -207,11 +204,13 @@ void ExpertProducts::add_weight_grads(const Tensor& dy, const Tensor& x, const R
   });
 }
 
-// What only the device knows the groups of is summed as a product with ones.
+// What only the device knows the groups of is summed as a product with ones, which are one and the same: so a
+// device knows it for a sum, and adds in the order of sum_rows.
 void ExpertProducts::add_bias_grads(const Tensor& dy, const RowGroups& rows) const {
   if (rows.unseen) {
-    const Tensor ones = empty(dy.device(), {dy.dim(0), 1}, dy.dtype());
-    ops::fill(ones, 1);
+    const Tensor one = empty(dy.device(), {1}, dy.dtype());
+    ops::fill(one, 1);
+    const Tensor ones = one.row_of(dy.dim(0), 0);
     const GradPlace sums = place_of(biases_);
     return ops::grouped_matmul_into(sums.sum, ones, dy, rows.groups(),
                                     {.a = Read::transposed, .accumulate = sums.on_top});

@@ -1,4 +1,5 @@
-// A product in groups as a product a group: the host knows where they begin.
+// What a product in groups is made by: sums of columns, or a product a group, where the host knows where they
+// begin.
 #pragma once
 
 #include "weft/tensor/args.h"
@@ -11,6 +12,11 @@ struct InGroups {
   const Groups& groups;
   const MatmulArgs& how;
 };
+
+/// Whether such a product is sums of columns: all rows of a are one number.
+inline bool sums_columns(const Tensor& a, const MatmulArgs& how) {
+  return how.a == Read::transposed && a.dim(1) == 1 && a.stride(0) == 0;
+}
 
 /// multiply(out, a, b, how) for each group, as Kernels::matmul takes them.
 template <class Multiply>

@@ -57,7 +57,7 @@ void MetaGpuKernels::weight_gradient(const LinearGrads& grads, const Tensor& dy,
 void MetaGpuKernels::grouped_matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Groups& groups,
                                     const MatmulArgs& how) {
   if (out.elements() == 0) return;
-  if (groups_by_calls(a.dtype(), groups))
+  if (!sums_columns(a, how) && groups_by_calls(a.dtype(), groups))
     a_call_a_group({out, a, b, groups, how}, [this](const auto&... one) { matmul(one...); });
   else if (!groups.unseen)
     (void)workspace({groups.count() + 1}, Dtype::i64);
