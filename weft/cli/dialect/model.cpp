@@ -34,7 +34,9 @@ Group model() {
           value("decoder-seq-length", "model.decoder_sequence"),
           pick("normalization", Arity::one,
                {{.word = "LayerNorm", .path = "model.norm", .value = "layer"},
-                {.word = "RMSNorm", .path = "model.norm", .value = "rms"}}),
+                {.word = "RMSNorm", .path = "model.norm", .value = "rms"},
+                {.word = "layernorm", .path = "model.norm", .value = "layer"},  // Megatron-DeepSpeed's
+                {.word = "rmsnorm", .path = "model.norm", .value = "rms"}}),
           value("norm-epsilon", "model.norm_epsilon"),
           on("apply-layernorm-1p", {{.path = "model.norm_centered_gain", .value = "true"}}),
           on("disable-norm-bias", {{.path = "model.norm_bias", .value = "false"}},
