@@ -124,6 +124,7 @@ class Beside {
            {"overlap-moe-expert-parallel-comm", "--num-experts=4 --ranks=2 --expert-model-parallel-size=2"},
            {"delay-wgrad-compute",
             "--num-experts=4 --ranks=2 --expert-model-parallel-size=2 --overlap-moe-expert-parallel-comm"},
+           {"enable-zbh1-pipeline", "--ranks=2 --pipeline-model-parallel-size=2"},
            {"zero-quantized-weights", "--ranks=2 --zero-stage=3"},
            {"zero-quantized-gradients", "--ranks=2 --zero-stage=2"},
            {"spec", "--hybrid-layer-pattern=*-"},
