@@ -157,6 +157,8 @@ TEST(MegatronsFlags, of_megatron_deepspeed_say_the_same_in_other_words) {
   EXPECT_EQ(command->fields.at("model.rotary.base").write(), std::vector<std::string>{"5000"});
   EXPECT_EQ(command->fields.at("model.norm").write(), std::vector<std::string>{"rms"});
   EXPECT_EQ(command->fields.at("parallel.schedule").write(), std::vector<std::string>{"zb-h1"});
+  EXPECT_EQ(refusal({"--normalization", "BatchNorm"}),
+            "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm, layernorm, rmsnorm");
   EXPECT_EQ(refusal({"--kill-switch-file", "stop"}),
             "weft cannot do this yet: a file that ends a run; SIGTERM saves and ends it: --kill-switch-file");
   EXPECT_EQ(refusal({"--ds-sequence-parallel-fpdt"}),
