@@ -142,6 +142,22 @@ TEST(Completion, knows_one_name_of_a_flag_and_no_placeholder_as_a_word) {
   EXPECT_THAT(zsh_completion(verbs), HasSubstr("'*--turns[how many]:value:(auto)'"));
 }
 
+TEST(Completion, knows_what_stands_behind_a_verb) {
+  const auto knits = [] {
+    return VerbHelp{
+        .usage = "weft knit [hat|sock|FILE] [options]; weft knit scarf --long", .examples = {}, .topics = {}};
+  };
+  const Verb verbs[] = {{"knit", "makes clothes", nothing, knits}};
+  EXPECT_THAT(bash_completion(verbs), HasSubstr("((COMP_CWORD == 2)) && [[ $word != -* ]] && case $verb in\n"
+                                                "    knit) words='hat sock scarf' ;;\n"));
+  EXPECT_THAT(zsh_completion(verbs), HasSubstr("'1:what:(hat sock scarf)'"));
+  EXPECT_THAT(
+      fish_completion(verbs),
+      HasSubstr("'__fish_seen_subcommand_from knit; and not __fish_seen_subcommand_from hat sock scarf' "
+                "-a 'hat sock scarf'\n"));
+  EXPECT_THAT(bash_completion(table), Not(HasSubstr("spin) words='options'")));
+}
+
 TEST(Completion, of_all_verbs_is_a_script_that_bash_reads) {
   const weft::support::TemporaryDirectory folder;
   const std::string script = (folder / "weft.bash").string();

@@ -66,7 +66,7 @@ LETTERS = {"num-layers": UNSET, "swiglu": None, "hybrid-layer-pattern": "MM", "m
 PAIRS = {
     "num-layers": ({}, "2", "3"), "encoder-num-layers": ({"num-layers": UNSET}, "2", "3"), "hidden-size": ({}, "32", "64"),
     "ffn-hidden-size": ({}, "64", "96"), "num-attention-heads": ({}, "4", "2"), "kv-channels": ({}, "8", "16"),
-    "group-query-attention": ({}, True, UNSET), "num-query-groups": ({}, "1", "2"), "seq-length": ({}, "16", "32"),
+    "group-query-attention": ({}, True, UNSET), "num-query-groups": ({}, "1", "2"), "num-key-value-heads": ({}, "1", "2"), "seq-length": ({}, "16", "32"),
     "decoder-num-layers": (T5, "1", "2"), "decoder-seq-length": (T5, "16", "64"),
     "alibi-power": (SLOPES, "8", "4"), "alibi-scaled": (SLOPES, True, UNSET), "embed-layernorm": ({}, True, UNSET),
     "relative-attention-num-buckets": (DISTANCES, "8", "16"),
@@ -83,7 +83,7 @@ PAIRS = {
     "mtp-num-layers": ({}, "1", "2"), "mtp-use-repeated-layer": ({"mtp-num-layers": "2"}, True, UNSET), "mtp-loss-scaling-factor": ({"mtp-num-layers": "1"}, "0.1", "0.5"),
     "encoder-seq-length": ({"seq-length": UNSET}, "16", "32"), "max-position-embeddings": ({}, "16", "32"),
     "position-embedding-type": ({}, "rope", "none"), "use-rotary-position-embeddings": ({}, True, UNSET),
-    "no-position-embedding": ({}, True, UNSET), "rotary-base": (ROPE, "10000", "100"), "rotary-percent": (ROPE, "1", "0.5"),
+    "no-position-embedding": ({}, True, UNSET), "rotary-base": (ROPE, "10000", "100"), "rotary-position-embeddings-theta": (ROPE, "10000", "100"), "rotary-percent": (ROPE, "1", "0.5"),
     "rotary-interleaved": (ROPE, True, UNSET), "rotary-seq-len-interpolation-factor": (ROPE, "1", "4"), "use-rope-scaling": (ROPE, True, UNSET),
     "rope-scaling-factor": (LLAMA3, "8", "2"), "rotary-scaling-factor": (YARN, "4", "2"),
     "yarn-rotary-scaling-factor": (YARN | {"rotary-scaling-factor": UNSET}, "4", "2"), "yarn-original-max-position-embeddings": (YARN, "8", "64"),
@@ -115,6 +115,7 @@ PAIRS = {
     "tensor-model-parallel-size": ({"ranks": "2"}, "2", "1"), "pipeline-model-parallel-size": ({"ranks": "2"}, "2", "1"),
     "context-parallel-size": ({"ranks": "2"}, "2", "1"), "sequence-parallel": (TP2, True, UNSET),
     "use-tp-pp-dp-mapping": (PP2 | {"ranks": "4"}, True, UNSET),
+    "enable-zbh1-pipeline": (PP2L4 | {"global-batch-size": "16"}, True, UNSET),
     "pipeline-schedule": (PP2L4 | {"global-batch-size": "16"}, "gpipe", "1f1b"), "num-layers-per-virtual-pipeline-stage": (PP2L4, "1", UNSET),
     "num-virtual-stages-per-pipeline-rank": (PP2L4, "2", UNSET),
     "microbatch-group-size-per-virtual-pipeline-stage": (PP2L4 | {"num-virtual-stages-per-pipeline-rank": "2", "global-batch-size": "16"}, "2", "4"),
@@ -301,7 +302,7 @@ NOTHING_ELSE = "the page says that its values change nothing, and others are ref
 AS_IT_IS = "it asks for what is done anyway"
 SAME_NUMBERS = "its effect is on who computes what and when, and the numbers are the same by design: tests/equal"
 REASONS = {
-    **dict.fromkeys(("moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device",
+    **dict.fromkeys(("moe-token-dispatcher-type", "moe-upcycling-granularity", "remote-device", "use-dataset-only",
                      "main-params-dtype", "megatron-fsdp-main-params-dtype", "spec",
                      "outer-dp-sharding-strategy", "data-impl", "non-persistent-ckpt-type", "exit-signal",
                      "moe-dispatch-fwd-dtype", "moe-combine-bwd-dtype", "mid-level-dataset-surplus"), NOTHING_ELSE),

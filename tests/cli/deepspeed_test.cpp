@@ -148,7 +148,10 @@ TEST(DeepSpeedFile, takes_what_its_optimizer_would_where_nothing_is_said) {
             "ZeroOneAdam and "
             "OneBitLamb");
   EXPECT_EQ(refusal(R"({"optimizer": {"type": "Lion", "params": {"eps": 0.1}}})"),
-            "ds.json: optimizer.params.eps 0.1: lion has no such parameter here");
+            "ds.json: optimizer.params.eps 0.1: lion has no such parameter here: leave it out");
+  EXPECT_EQ(
+      refusal(R"({"optimizer": {"type": "Adam", "params": {"bias_correction": false}}})"),
+      "ds.json: optimizer.params.bias_correction false: adam has no such parameter here: only true is fine");
   EXPECT_EQ(refusal(R"({"optimizer": {"params": {"lr": 0.1}}})"),
             "ds.json: optimizer.params.lr needs optimizer.type: which optimizer it is for");
   EXPECT_EQ(refusal(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.1]}}})"),
@@ -260,6 +263,22 @@ TEST(DeepSpeedFile, says_what_is_wrong_with_a_schedule) {
               HasSubstr("add optimizer.params.lr, the rate"));
   EXPECT_EQ(refusal(R"({"scheduler": {"params": {"warmup_num_steps": 5}}})"),
             "ds.json: scheduler.params.warmup_num_steps needs scheduler.type");
+}
+
+// As DeepSpeed's own class does, whatever the optimizer's rate is; its others go to that one.
+TEST(DeepSpeedFile, has_a_peak_of_its_own_where_a_rate_decays_to_nothing) {
+  const auto of = [](const std::string& optimizer, const std::string& peak) {
+    return R"({"optimizer": {"type": "Adam", "params": {)" + optimizer +
+           R"(}}, "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 9)" + peak + "}}}";
+  };
+  const auto peak = [](const std::string& json) { return said(json).fields.at("rate.peak"); };
+  EXPECT_THAT(peak(of("", "")), ElementsAre("0.001"));
+  EXPECT_THAT(peak(of(R"("lr": 0.001)", "")), ElementsAre("0.001"));
+  EXPECT_THAT(peak(of(R"("lr": 0.5)", R"(, "warmup_max_lr": "auto")")), ElementsAre("0.5"));
+  EXPECT_THAT(peak(of("", R"(, "warmup_max_lr": 0.25)")), ElementsAre("0.25"));
+  EXPECT_EQ(refusal(of(R"("lr": 0.5)", "")),
+            "ds.json: scheduler.type WarmupDecayLR goes to 0.001 where scheduler.params.warmup_max_lr is not "
+            "said, and optimizer.params.lr is 0.5: add scheduler.params.warmup_max_lr");
 }
 
 TEST(DeepSpeedFile, must_agree_with_itself) {

@@ -267,7 +267,6 @@ TEST(Dialect, takes_a_form_of_context_parallelism_for_all_layers_or_one_for_each
 
 TEST(Dialect, names_the_flag_and_the_choices_when_a_value_is_wrong) {
   refused({"--lr", "fast"}, "--lr: 'fast' is not a number");
-  refused({"--normalization", "BatchNorm"}, "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm");
   refused({"--cp-comm-type", "p2p", "ring"},
           "--cp-comm-type: 'ring' is not one of p2p, all_gather, a2a or a2a+p2p");
   refused(

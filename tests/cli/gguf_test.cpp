@@ -158,6 +158,26 @@ TEST(Gguf, says_all_of_a_byte_level_tokenizer) {
   EXPECT_EQ(held<std::string>(found, "tokenizer.chat_template"), "{{ messages }}");
 }
 
+// llama.cpp itself takes token 11 for the end and the beginning of texts where a file names none.
+TEST(Gguf, names_the_end_of_a_text_that_only_the_tokenizer_knows) {
+  const TemporaryDirectory folder;
+  Json tokenizer = byte_level();
+  tokenizer["post_processor"] = nullptr;
+  tokenizer["added_tokens"][2]["content"] = "<|endoftext|>";
+  const fs::path from = with_tokenizer(folder, tokenizer), to = folder / "m.gguf";
+  for (const char* other : {"tokenizer_config.json", "generation_config.json"}) fs::remove(from / other);
+  Json config = Json::parse(read_file(from / "config.json"));
+  config.erase("eos_token_id");
+  put(from / "config.json", config);
+  EXPECT_EQ(convert({from.string(), to.string()}).status, 0);
+  EXPECT_EQ(held<std::int64_t>(gguf::ModelFile(to), "tokenizer.ggml.eos_token_id"), 9);
+  tokenizer["added_tokens"][2]["content"] = "<|look|>";
+  put(from / "tokenizer.json", tokenizer);
+  const Told none = convert({from.string(), (folder / "none.gguf").string()});
+  EXPECT_THAT(none.err, HasSubstr("the tokenizer names no token that ends a text: llama.cpp will take token "
+                                  "11 for one\n"));
+}
+
 TEST(Gguf, gives_the_tokenizer_back) {
   const TemporaryDirectory folder;
   const fs::path file = folder / "m.gguf", back = folder / "back";

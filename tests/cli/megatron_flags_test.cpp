@@ -147,3 +147,21 @@ TEST(MegatronsFlags, describe_linear_attention) {
             "weft cannot do this yet: the second form of the gated delta rule: "
             "--experimental-attention-variant");
 }
+
+TEST(MegatronsFlags, of_megatron_deepspeed_say_the_same_in_other_words) {
+  const auto command =
+      read_command(Words{"--num-attention-heads", "8", "--num-key-value-heads", "2",
+                         "--rotary-position-embeddings-theta", "5000", "--normalization", "rmsnorm",
+                         "--enable-zbh1-pipeline", "--enable-zbh1-exact-semantics", "--cpu-optimizer"});
+  EXPECT_EQ(command->fields.at("model.groups").write(), std::vector<std::string>{"2"});
+  EXPECT_EQ(command->fields.at("model.rotary.base").write(), std::vector<std::string>{"5000"});
+  EXPECT_EQ(command->fields.at("model.norm").write(), std::vector<std::string>{"rms"});
+  EXPECT_EQ(command->fields.at("parallel.schedule").write(), std::vector<std::string>{"zb-h1"});
+  EXPECT_EQ(refusal({"--normalization", "BatchNorm"}),
+            "--normalization: 'BatchNorm' is not one of LayerNorm, RMSNorm, layernorm, rmsnorm");
+  EXPECT_EQ(refusal({"--kill-switch-file", "stop"}),
+            "weft cannot do this yet: a file that ends a run; SIGTERM saves and ends it: --kill-switch-file");
+  EXPECT_EQ(refusal({"--ds-sequence-parallel-fpdt"}),
+            "weft cannot do this yet: sequences that are attended to chunk by chunk; --context-parallel-size "
+            "shares long ones out: --ds-sequence-parallel-fpdt");
+}

@@ -68,6 +68,8 @@ std::string said_to(const std::string& flag, const std::string& value) {
   }
 }
 
+constexpr const char* spread = "--num-experts=4 --ranks=2 --expert-model-parallel-size=2";
+
 /// Files and settings without which a value cannot be taken.
 class Beside {
  public:
@@ -121,9 +123,9 @@ class Beside {
            {"log-progress", "--save=ck --save-interval=1"},
            {"finetune", "--load=ck --allow-fresh-start"},
            {"moe-layer-recompute", "--num-experts=4"},
-           {"overlap-moe-expert-parallel-comm", "--num-experts=4 --ranks=2 --expert-model-parallel-size=2"},
-           {"delay-wgrad-compute",
-            "--num-experts=4 --ranks=2 --expert-model-parallel-size=2 --overlap-moe-expert-parallel-comm"},
+           {"overlap-moe-expert-parallel-comm", spread},
+           {"delay-wgrad-compute", text(spread, " --overlap-moe-expert-parallel-comm")},
+           {"enable-zbh1-pipeline", "--ranks=2 --pipeline-model-parallel-size=2"},
            {"zero-quantized-weights", "--ranks=2 --zero-stage=3"},
            {"zero-quantized-gradients", "--ranks=2 --zero-stage=2"},
            {"spec", "--hybrid-layer-pattern=*-"},

@@ -129,6 +129,28 @@ TEST(Selftest, needs_nothing_to_read) {
   EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does\n"));
 }
 
+TEST(Selftest, needs_no_length_no_rate_and_no_batch) {
+  const std::vector<std::string_view> words{"selftest",
+                                            "gpt",
+                                            "--num-layers",
+                                            "2",
+                                            "--hidden-size",
+                                            "64",
+                                            "--num-attention-heads",
+                                            "4",
+                                            "--seq-length",
+                                            "64",
+                                            "--max-position-embeddings",
+                                            "64",
+                                            "--tensor-model-parallel-size",
+                                            "2",
+                                            "--ranks",
+                                            "2"};
+  const Told t = run_and_hear(words);
+  EXPECT_EQ(t.status, 0) << t.err;
+  EXPECT_THAT(t.out, HasSubstr("the layout trains as one rank does"));
+}
+
 /// Of every kind of layer one.
 TEST(Selftest, makes_examples_of_every_kind_small) {
   const std::vector<std::pair<std::string, std::string>> kinds{

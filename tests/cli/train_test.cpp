@@ -49,7 +49,8 @@ TEST(Train, prints_every_value_with_who_set_it) {
               HasSubstr("  model.layers                        2                       command line\n"));
   EXPECT_THAT(t.out, HasSubstr("  model.padded_vocabulary             256                     derived\n"));
   EXPECT_THAT(t.out, HasSubstr("  rate.style                          linear                  built-in\n"));
-  EXPECT_THAT(t.out, HasSubstr("100 steps on 400 samples; 1 microbatches in the first step"));
+  EXPECT_THAT(t.out, HasSubstr("100 steps on 400 samples; 1 microbatch in the first step"));
+  EXPECT_THAT(told(tiny({"--train-iters", "1"})).out, HasSubstr("\n1 step on 4 samples; 1 microbatch in"));
 }
 
 TEST(Train, prints_the_same_as_one_json_object) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/refused.h"
 #include "weft/base/fields.h"
 #include "weft/base/format.h"
 #include "weft/train/save_describe.h"
@@ -68,6 +69,21 @@ TEST(OnResume, names_what_weights_that_are_taken_alone_meant_otherwise) {
   EXPECT_EQ(another_model(saved, config), first);
   config.model.heads = 4;
   EXPECT_EQ(another_model(saved, config), "");
+}
+
+// The length of a weight decay that stays as it is says nothing but how long the run was.
+TEST(OnResume, lets_a_run_be_made_longer_where_no_schedule_moves) {
+  RunSchedules saved, given;
+  saved.decay.length = 40;
+  given.decay.length = 48;
+  EXPECT_NO_THROW(must_agree(saved, given, "x"));
+  given.decay.growth = DecayGrowth::linear;
+  EXPECT_THAT(refused([&] { must_agree(saved, given, "x"); }),
+              ::testing::AllOf(::testing::HasSubstr("weight_decay.growth is constant there and linear here"),
+                               ::testing::HasSubstr("weight_decay.length is 40 there and 48 here")));
+  saved.decay.growth = DecayGrowth::linear;
+  EXPECT_THAT(refused([&] { must_agree(saved, given, "x"); }),
+              ::testing::HasSubstr("weight_decay.length is 40 there and 48 here"));
 }
 
 }  // namespace

@@ -122,7 +122,8 @@ TEST(Validate, wants_one_length) {
   refused([](TrainConfig& c) { c.length.samples = 10; },
           "{length.iterations} and {length.samples} both say how long to train: leave one out");
   refused([](TrainConfig& c) { c.length.iterations = 0; },
-          "nothing says how long to train: {length.iterations}, {length.samples} or {length.tokens}");
+          "nothing says how long to train: {length.iterations}, {length.samples} or {length.tokens}, of 1 or "
+          "more");
   refused([](TrainConfig& c) { c.rate.warmup_samples = 10; },
           "{length.iterations} counts steps: use {rate.decay_iterations}, {rate.warmup_iterations} and "
           "{rate.anneal_iterations}");

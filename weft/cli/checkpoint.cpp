@@ -193,7 +193,8 @@ int run_checkpoint(Args args) {
 VerbHelp about_checkpoint() {
   return {
       .usage =
-          "weft checkpoint list|show|verify|diff|prune [options] DIR [DIR], or convert [options] FROM TO",
+          "weft checkpoint list|show|verify|diff|prune [options] DIR [DIR]; weft checkpoint convert "
+          "[options] FROM TO",
       .examples = {{"weft checkpoint list run/checkpoints", "a line a step: size, tensors, digest"},
                    {"weft checkpoint show run/checkpoints",
                     "tensors and facts of the newest complete step, or of the step named"},

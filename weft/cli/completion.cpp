@@ -36,6 +36,27 @@ std::string choices(const Option& option) {
   return out;
 }
 
+bool is_plain(std::string_view word) {
+  return !word.empty() && std::ranges::all_of(word, [](char c) {
+    return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '-';
+  }) && word.front() != '-';
+}
+
+/// What may stand behind a verb, as its usage has it: "weft data sample|why …; weft data pack …".
+std::string first_words(const Verb& verb) {
+  const std::string usage = verb.help().usage, before = text("weft ", verb.name, " ");
+  std::string out;
+  for (std::size_t at = usage.find(before); at != std::string::npos; at = usage.find(before, at)) {
+    at += before.size();
+    std::string_view list = std::string_view(usage).substr(at, usage.find(' ', at) - at);
+    if (list.find('|') != std::string_view::npos && list.starts_with('['))
+      list = list.substr(1, list.find(']') - 1);
+    for (const std::string_view word : split(list, '|'))
+      if (is_plain(word)) out += text(out.empty() ? "" : " ", word);
+  }
+  return out;
+}
+
 std::string names(std::span<const Verb> known) {
   std::string out;
   for (const Verb& verb : known) out += text(out.empty() ? "" : " ", verb.name);
@@ -75,9 +96,11 @@ VerbHelp about_completion() {
 }  // namespace
 
 std::string bash_completion(std::span<const Verb> known) {
-  std::string flags, values;
+  std::string flags, values, firsts;
   for (const Verb& verb : known) {
     std::string mine;
+    if (const std::string words = first_words(verb); !words.empty())
+      firsts += text("    ", verb.name, ") words='", words, "' ;;\n");
     each_flag(verb, [&](const Option& o) {
       mine += " " + o.flag;
       if (const std::string words = choices(o); !words.empty())
@@ -90,6 +113,7 @@ std::string bash_completion(std::span<const Verb> known) {
               "verb=${COMP_WORDS[1]} words=\n",
               "  if ((COMP_CWORD == 1)); then\n    COMPREPLY=($(compgen -W '", names(known),
               "' -- \"$word\"))\n    return\n  fi\n", "  case $verb:$before in\n", values, "  esac\n",
+              "  ((COMP_CWORD == 2)) && [[ $word != -* ]] && case $verb in\n", firsts, "  esac\n",
               "  [[ -z $words && $word == -* ]] && case $verb in\n", flags, "  esac\n",
               "  if [[ -n $words ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n",
               "  else COMPREPLY=($(compgen -f -- \"$word\")); fi\n}\ncomplete -o filenames -F _weft weft\n");
@@ -108,6 +132,8 @@ std::string zsh_completion(std::span<const Verb> known) {
                                                    : ":value:";
       cases += text(" \\\n      '*", o.flag, "[", quoted(o.text, "[]:\\"), "]", action, "'");
     });
+    if (const std::string words = first_words(verb); !words.empty())
+      cases += text(" \\\n      '1:what:(", words, ")'");
     cases += text(" \\\n      '*:file:_files' ;;\n");
   }
   return text(
@@ -123,6 +149,9 @@ std::string fish_completion(std::span<const Verb> known) {
   for (const Verb& verb : known) {
     out += text("complete -c weft -n __fish_use_subcommand -a ", verb.name, " -d '",
                 quoted(verb.purpose, "\\"), "'\n");
+    if (const std::string words = first_words(verb); !words.empty())
+      out += text("complete -c weft -n '__fish_seen_subcommand_from ", verb.name,
+                  "; and not __fish_seen_subcommand_from ", words, "' -a '", words, "'\n");
     each_flag(verb, [&](const Option& o) {
       out += text("complete -c weft -n '__fish_seen_subcommand_from ", verb.name, "' -l ", o.flag.substr(2));
       if (const std::string words = choices(o); !words.empty())

@@ -10,6 +10,8 @@
 #include "weft/exchange/gguf/vocabulary.h"
 #include "weft/exchange/gguf/write.h"
 #include "weft/model/kinds.h"
+#include "weft/train/resume_theirs.h"
+#include "weft/train/run_data.h"
 
 namespace weft::cli {
 namespace {
@@ -88,6 +90,19 @@ exchange::gguf::TokenizerFiles files_of(const NamedModel& source) {
   return out;
 }
 
+/// A file that names no ends of texts has llama.cpp's: an ordinary word of a byte-level vocabulary. So what
+/// the tokenizer itself takes for one is named, though no key beside it says so.
+void name_ends(const Conversion& job, const NamedModel& source, exchange::gguf::Vocabulary& vocabulary) {
+  const std::string& given = job.options.tokenizer;
+  const auto tokenizer = run_tokenizer(given.empty() ? source.settings.data.tokenizer : tokenizer_in(given),
+                                       source.settings.model.vocabulary);
+  if (!vocabulary.end && tokenizer) vocabulary.end = tokenizer->special("eos");
+  if (!vocabulary.begin && tokenizer) vocabulary.begin = tokenizer->special("bos");
+  if (!vocabulary.end)
+    std::cerr << "the tokenizer names no token that ends a text: llama.cpp will take token "
+              << (vocabulary.model == "llama" ? 2 : 11) << " for one\n";
+}
+
 /// Keys of a tokenizer; llama.cpp is given ids alone where there is none.
 exchange::gguf::Values vocabulary_for(const Conversion& job, const NamedModel& source, Result& out) {
   const bool given = !job.options.tokenizer.empty();
@@ -102,9 +117,10 @@ exchange::gguf::Values vocabulary_for(const Conversion& job, const NamedModel& s
     return none;
   }
   const auto& ends = source.generation.ends;
-  const exchange::gguf::Vocabulary vocabulary =
+  exchange::gguf::Vocabulary vocabulary =
       exchange::gguf::vocabulary_of(files, source.settings.model.vocabulary,
                                     ends.empty() ? std::nullopt : std::optional<std::int64_t>(ends.front()));
+  name_ends(job, source, vocabulary);
   for (const std::string& notice : vocabulary.notices) std::cerr << notice << '\n';
   out.tokenizer = {vocabulary.model + ", " + vocabulary.pre};
   return exchange::gguf::keys_of(vocabulary);

@@ -90,9 +90,10 @@ std::string dry_run_text(const Command& command, const Launched& launched) {
     out += row(*field);
   }
   out += text("\nrank ", o.rank, " of ", o.world, ": tensor ", o.tp, ", context ", o.cp, ", data ", o.dp,
-              ", pipeline ", o.pp, "\n", o.steps, " steps on ", o.samples, " samples; ", o.microbatches,
-              " microbatches in the first step; ", o.valid_samples, " samples to validate on, ",
-              o.test_samples, " to test on\n");
+              ", pipeline ", o.pp, "\n", o.steps, o.steps == 1 ? " step on " : " steps on ", o.samples,
+              o.samples == 1 ? " sample; " : " samples; ", o.microbatches,
+              o.microbatches == 1 ? " microbatch in the first step; " : " microbatches in the first step; ",
+              o.valid_samples, " samples to validate on, ", o.test_samples, " to test on\n");
   return out;
 }
 

@@ -146,6 +146,18 @@ bool trains_as_one_rank(const TrainConfig& small) {
   return compared(in_f32(small)).different.empty() && moved_no_further(small, as_asked);
 }
 
+/// What the model reads, and how long and how fast it learns, so nobody need say it.
+void make_up(TrainConfig& asked) {
+  constexpr std::int64_t words = 250, some_steps = 1000;
+  asked.data = {};
+  asked.data.mock = true;
+  if (asked.model.vocabulary == 0) asked.model.vocabulary = words;
+  const LengthConfig& l = asked.length;
+  if (l.iterations == 0 && l.samples == 0 && l.tokens == 0) asked.length.iterations = some_steps;
+  if (asked.batch.micro == 0) asked.batch.micro = 1;
+  if (!asked.rate.peak) asked.rate.peak = 1e-3;
+}
+
 int run_selftest(Args args) {
   if (args.empty() || !find_kind(args[0]))
     fail(Kind::usage, "selftest: name the model and its flags: weft selftest gpt --ranks 4 …");
@@ -154,10 +166,7 @@ int run_selftest(Args args) {
   asked->config.model.kind = raw->config.model.kind = args[0];
   if (!asked->others.empty())
     fail(Kind::usage, "selftest: '", asked->others[0], "' follows no flag that takes it");
-  // What the model reads is made up, so nobody need say it.
-  asked->config.data = {};
-  asked->config.data.mock = true;
-  if (asked->config.model.vocabulary == 0) asked->config.model.vocabulary = 250;
+  make_up(asked->config);
   settle_by_ranks(*asked, 0);
   complete(asked->config, 0);
   must_carry(asked->config);

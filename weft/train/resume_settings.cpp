@@ -71,7 +71,11 @@ void must_continue(const RunFacts& facts, const TrainConfig& config, const std::
 }
 
 void must_agree(const RunSchedules& saved, const RunSchedules& given, const std::string& who) {
-  const auto differ = differences(saved, given, [](OnResume) { return true; });
+  RunSchedules there = saved;
+  const bool never_moves = saved.decay.growth == DecayGrowth::constant;
+  if (never_moves && given.decay.growth == DecayGrowth::constant)
+    there.decay.length = given.decay.length;  // a run that was made longer moves nothing
+  const auto differ = differences(there, given, [](OnResume) { return true; });
   if (differ.empty()) return;
   fail(Kind::usage, who, ": its schedules differ: ", join(differ, ", "),
        "; add {rate.resume=given} for those of the command line, or "

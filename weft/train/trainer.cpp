@@ -59,9 +59,10 @@ Trainer::Trainer(const TrainConfig& config, const RunData& data, const Lent& len
       window_(config.profile, lent.device, lent.mesh.world().rank()) {
   pulse_.begin(lent.mesh.world().rank(), lent.mesh.place(Axis::pp));
   if (lent.outlet)
-    lent.log.info(fmt::format("{} parameters, {} steps of {} samples",
+    lent.log.info(fmt::format("{} parameters, {} {} of {} {}",
                               human_count(double(count_parameters(config.model).total())), progress_.steps,
-                              config.batch.global));
+                              progress_.steps == 1 ? "step" : "steps", config.batch.global,
+                              config.batch.global == 1 ? "sample" : "samples"));
   if (const std::string lengths = progress_.curriculum.told(); lent.outlet && !lengths.empty())
     lent.log.info(lengths);
   for (const std::string& note :

@@ -92,7 +92,8 @@ void validate::length(TrainConfig& c) {
     fail(Kind::usage, "{length.iterations} and {length.samples} both say how long to train: leave one out");
   if (l.iterations <= 0 && l.samples <= 0 && l.tokens <= 0 && !c.eval.skip_train)
     fail(Kind::usage,
-         "nothing says how long to train: {length.iterations}, {length.samples} or {length.tokens}");
+         "nothing says how long to train: {length.iterations}, {length.samples} or {length.tokens}, of 1 or "
+         "more");
   if (l.iterations > 0 && (r.decay_samples > 0 || r.warmup_samples > 0 || r.anneal_samples > 0))
     fail(Kind::usage,
          "{length.iterations} counts steps: use {rate.decay_iterations}, {rate.warmup_iterations} and "

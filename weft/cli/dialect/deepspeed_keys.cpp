@@ -131,7 +131,7 @@ constexpr Key types[] = {
     does("fp16.enabled", flag, fp16, "`model.precision` = f16; false: not that", "true"),
     beside(fp16_on, does("fp16.loss_scale", real, loss_scale, "`scaling.constant`; 0 is a scale that moves", "128")),
     beside(fp16_on, does("fp16.initial_scale_power", whole, initial_scale, "`scaling.initial` = 2 to this; without it 16, where --fp16 alone has 32", "11")),
-    beside(fp16_on, sets("fp16.loss_scale_window", whole, "scaling.window", "clean steps after which the scale doubles", "500")),
+    beside(fp16_on, sets("fp16.loss_scale_window", whole, "scaling.window", "clean steps after which the scale doubles; DeepSpeed waits for one more at the start and after an overflow", "500")),
     beside(fp16_on, sets("fp16.hysteresis", whole, "scaling.hysteresis", "overflows after which it halves", "3")),
     beside(fp16_on, sets("fp16.min_loss_scale", real, "scaling.least", "it goes no lower", "2")),
     beside(fp16_on, refuses("fp16.consecutive_hysteresis", flag, "a count of overflows that begins anew at each clean step", "false", "true")),

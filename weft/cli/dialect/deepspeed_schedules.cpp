@@ -12,7 +12,8 @@ namespace {
 using Json = nlohmann::json;
 using enum Shape;
 
-constexpr std::string_view type_at = "scheduler.type", rate_at = "optimizer.params.lr";
+constexpr std::string_view type_at = "scheduler.type", rate_at = "optimizer.params.lr",
+                           peak_at = "scheduler.params.warmup_max_lr";
 
 /// Theirs, and ours.
 struct Style {
@@ -75,6 +76,16 @@ void set_term(Taking& t, const Term& term, const Json& value) {
   t.set(term.key, term.field, {value.is_string() ? value.get<std::string>() : number(value)});
 }
 
+// Of all schedules this one alone has a rate of its own where none is said, whatever the optimizer's is.
+void usual_peak(Taking& t, std::string_view type) {
+  if (type != "WarmupDecayLR" || t.find(peak_at) != nullptr || t.leaves(peak_at)) return;
+  const Json* rate = t.find(rate_at);
+  if (rate == nullptr) return t.usual("rate.peak", "0.001");
+  if (number(*rate) != number(Json(0.001)))
+    fail(Kind::usage, type_at, " ", type, " goes to 0.001 where ", peak_at, " is not said, and ", rate_at,
+         " is ", number(*rate), ": add ", peak_at);
+}
+
 void schedule(Taking& t, const Key& key, const Json& value) {
   const std::string type = value.get<std::string>();
   const auto* const at = std::ranges::find(styles, type, &Style::name);
@@ -82,6 +93,7 @@ void schedule(Taking& t, const Key& key, const Json& value) {
     fail(Kind::usage, key.path, " ", type,
          ": DeepSpeed has WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle and LRRangeTest");
   t.set(key.path, "rate.style", {std::string(at->style)});
+  usual_peak(t, type);
   for (const Term& one : terms) {
     const bool is_said = t.find(one.key) != nullptr || t.leaves(one.key);
     if (!has_term(one, type) || one.otherwise.empty() || is_said) continue;
@@ -121,7 +133,7 @@ constexpr Key schedules[] = {
     beside(warms, of_schedule("scheduler.params.warmup_num_steps", whole, "`rate.warmup_iterations`; 1000 where it is not said", "500")),
     beside(warms, of_schedule("scheduler.params.warmup_type", text, "`rate.warmup_curve`: log, also where it is not said, or linear", "\"linear\"")),
     beside(warms, of_schedule("scheduler.params.warmup_min_lr", real, "`rate.start`", "0.00001")),
-    beside(warms, of_schedule("scheduler.params.warmup_max_lr", real, "`rate.peak`; where it is not said, optimizer.params.lr or --lr", "0.002")),
+    beside(warms, of_schedule("scheduler.params.warmup_max_lr", real, "`rate.peak`; where it is not said, optimizer.params.lr or --lr, and WarmupDecayLR goes to 0.001", "0.002")),
     beside(decays, of_schedule("scheduler.params.total_num_steps", whole, "`rate.decay_iterations`", "7000")),
     beside(waves, of_schedule("scheduler.params.warmup_min_ratio", real, "`rate.start`, as a part of optimizer.params.lr", "0.1")),
     beside(waves, of_schedule("scheduler.params.cos_min_ratio", real, "`rate.floor`, as a part of optimizer.params.lr; 0.0001 where it is not said", "0.2")),

@@ -7,12 +7,12 @@ namespace {
 constexpr std::string_view
     one_way = "there is one implementation",
     pooled = "memory is pooled and its amount known",
+    chunks = "sequences that are attended to chunk by chunk; --context-parallel-size shares long ones out",
     any_layout = "every checkpoint loads under every layout", teacher = "a teacher that a model learns from",
     others_cache =
         "indices of another program, named file by file; --data-cache-path finds "
         "Megatron's by their names",
-    lengths = "--deepspeed_config, or --curriculum-schedule, says how samples grow longer",
-    host = "states in another memory than the ranks'; --optimizer-cpu-offload puts them in files";
+    lengths = "--deepspeed_config, or --curriculum-schedule, says how samples grow longer";
 
 }  // namespace
 
@@ -24,6 +24,15 @@ Group megatron_deepspeed() {
            .effects = {{.path = "parallel.cp"}, {.path = "parallel.context", .value = "heads"}},
            .text = "ranks that share a sequence, whose heads travel (Ulysses)"},
           no_effect("force-ds-sequence-parallel", Arity::none, "heads travel wherever a sequence is shared"),
+          cannot("ds-sequence-parallel-fpdt", Arity::none, chunks),
+          cannot("ds-sequence-parallel-fpdt-chunk-size", Arity::one, chunks),
+          cannot("ds-sequence-parallel-fpdt-offloading", Arity::none, chunks),
+          value("num-key-value-heads", "model.groups"),
+          value("rotary-position-embeddings-theta", "model.rotary.base"),
+          on("enable-zbh1-pipeline", {{.path = "parallel.schedule", .value = "zb-h1"}},
+             "the zero-bubble schedule ZB-H1; the same as --pipeline-schedule zb-h1"),
+          no_effect("enable-zbh1-exact-semantics", Arity::none,
+                    "the update waits for every gradient under every schedule"),
           value("layer-drop-theta", "model.layer_drop.theta"),
           value("layer-drop-gamma", "model.layer_drop.gamma"),
           list("token-drop-layers", Arity::some, "model.token_drop.layers"),
@@ -50,7 +59,8 @@ Group megatron_deepspeed() {
           no_effect("checkpoint-in-cpu", Arity::none, "activations lie in the memory that ranks compute in"),
           no_effect("synchronize-each-layer", Arity::none, "there are no streams to wait for"),
           no_effect("profile-backward", Arity::none, "--timing-log-level 2 has timers for it"),
-          cannot("cpu-optimizer", Arity::none, host),
+          no_effect("cpu-optimizer", Arity::none,
+                    "zero_optimization.offload_optimizer of --deepspeed_config says where states lie"),
           no_effect("cpu_torch_adam", Arity::none, one_way),
           no_effect("ds_fused_adam", Arity::none, one_way),
           no_effect("use-pin-memory", Arity::none, pooled),
@@ -58,6 +68,8 @@ Group megatron_deepspeed() {
                {{.word = "none"}, {.word = "", .refusal = "weights in files or another memory"}}),
           no_effect("memory-centric-tiled-linear", Arity::none, "products are computed in tiles"),
           no_effect("tile-factor", Arity::one, "products are computed in tiles"),
+          no_effect("scattered-embeddings", Arity::none,
+                    "--sequence-parallel cuts what comes from the embedding, and no number changes"),
           no_effect("split-transformers", Arity::none, "a layer gathers what it reads, and no more"),
           no_effect("scatter-gather-tensors-in-pipeline", Arity::none,
                     "stages send what the next one reads, once"),
@@ -82,6 +94,14 @@ Group megatron_deepspeed() {
           cannot("custom-token-counting", Arity::none, "tokens that another program counts"),
           cannot("compression-training", Arity::none, "weights of fewer bits, or fewer weights"),
           cannot("mos", Arity::none, teacher),
+          cannot("num-experts-switch", Arity::one,
+                 "experts of Megatron's first kind; --num-experts has others"),
+          cannot("kill-switch-file", Arity::one, "a file that ends a run; SIGTERM saves and ends it"),
+          cannot("aml-data-download-path", Arity::one, "a folder that data paths lie in; write whole ones"),
+          pick("use-dataset-only", Arity::one,
+               {{.word = "False"}, {.word = "", .refusal = "batches for another program to train on"}}),
+          cannot("profile_steps", Arity::one,
+                 "steps in one word; --profile-step-start and --profile-step-end say them"),
           cannot("kd", Arity::none, teacher),
           cannot("kd-alpha-ce", Arity::one, teacher),
           cannot("kd-beta-ce", Arity::one, teacher),

@@ -2,6 +2,18 @@
 #include "weft/cli/dialect/rows.h"
 
 namespace weft::cli::dialect {
+namespace {
+
+/// In small letters, too, as Megatron-DeepSpeed has them.
+Row normalization() {
+  return pick("normalization", Arity::one,
+              {{.word = "LayerNorm", .path = "model.norm", .value = "layer"},
+               {.word = "RMSNorm", .path = "model.norm", .value = "rms"},
+               {.word = "layernorm", .path = "model.norm", .value = "layer"},
+               {.word = "rmsnorm", .path = "model.norm", .value = "rms"}});
+}
+
+}  // namespace
 
 Group model() {
   return {
@@ -32,9 +44,7 @@ Group model() {
           value("seq-length", "model.sequence"),
           value("encoder-seq-length", "model.sequence"),
           value("decoder-seq-length", "model.decoder_sequence"),
-          pick("normalization", Arity::one,
-               {{.word = "LayerNorm", .path = "model.norm", .value = "layer"},
-                {.word = "RMSNorm", .path = "model.norm", .value = "rms"}}),
+          normalization(),
           value("norm-epsilon", "model.norm_epsilon"),
           on("apply-layernorm-1p", {{.path = "model.norm_centered_gain", .value = "true"}}),
           on("disable-norm-bias", {{.path = "model.norm_bias", .value = "false"}},
