@@ -109,6 +109,22 @@ TEST(Gguf, a_name_that_ends_so_is_enough) {
   EXPECT_EQ(held<std::string>(gguf::ModelFile(folder / "m.gguf"), "tokenizer.ggml.model"), "none");
 }
 
+TEST(Gguf, what_a_stopped_conversion_left_is_named) {
+  const TemporaryDirectory folder;
+  const std::string file = (folder / "m.gguf").string(), left = file + ".partial-0123abcd";
+  for (const std::string& name : {left, (folder / "other.gguf.partial-0123abcd").string(), file + ".notes"})
+    write_atomically(name, std::string(2048, 'x'));
+  EXPECT_EQ(convert({model("gpt2"), file}).err,
+            "no tokenizer is known for the model: llama.cpp will read ids, and no texts; --tokenizer names "
+            "one\n" +
+                left + ": 2.0 KiB of a conversion that was stopped, if none runs now; it is of no use\n");
+  const std::string hub = (folder / "hub").string();
+  fs::create_directory(hub);
+  write_atomically(hub + "/model.safetensors.partial-0123abcd", std::string(2048, 'x'));
+  EXPECT_THAT(convert({"--to", "hf", file, hub}).err,
+              HasSubstr(hub + "/model.safetensors.partial-0123abcd: 2.0 KiB of a conversion"));
+}
+
 TEST(Gguf, types_are_those_that_were_asked_for) {
   const TemporaryDirectory folder;
   for (const auto& [word, number] :

@@ -10,6 +10,7 @@
 
 #include "weft/backend/open.h"
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/base/flags.h"
 #include "weft/base/format.h"
 #include "weft/cli/convert_job.h"
@@ -193,6 +194,17 @@ void report(const Conversion& job, const Result& result, const Compared& compare
          job.from.string(), ": they differ by ", part, " of the largest; do not use it");
 }
 
+/// A conversion that is stopped leaves what it had written under another name: gigabytes, of large models.
+void tell_left_over(const fs::path& made) {
+  std::error_code error;
+  const bool is_file = fs::is_regular_file(made, error);
+  const std::string front = is_file ? made.filename().string() + "." : "";
+  for (const auto& entry : fs::directory_iterator(is_file ? fs::absolute(made).parent_path() : made, error))
+    if (entry.path().filename().string().starts_with(front) && is_partial(entry.path()))
+      std::cerr << entry.path().string() << ": " << human_bytes(std::int64_t(entry.file_size(error)))
+                << " of a conversion that was stopped, if none runs now; it is of no use\n";
+}
+
 Result written(const Conversion& job, const NamedModel& source) {
   if (job.target == Form::weft) return to_weft(job, source);
   if (job.target == Form::gguf) return to_gguf(job, source);
@@ -208,6 +220,7 @@ int convert_checkpoint(Args args) {
   const NamedModel source = find_model(job.from, told);
   for (const std::string& notice : source.notices) std::cerr << spelled(notice) << '\n';
   const Result result = written(job, source);
+  tell_left_over(job.to);
   report(job, result, compare(source, find_model(job.to), job.options));
   return static_cast<int>(Exit::done);
 }

@@ -37,31 +37,31 @@ struct Simple : Block {
   int fifth_of(int bits, int i) const { return bit(bits + i / 8, i % 8) << 4; }
 };
 
-struct Q4_0 : Simple {
+struct Q40 : Simple {
   static constexpr int bytes = 18;
   Line line(int) const { return {half(0)}; }
   int code(int i) const { return four_of(2, i) - 8; }
 };
 
-struct Q4_1 : Simple {
+struct Q41 : Simple {
   static constexpr int bytes = 20;
   Line line(int) const { return {half(0), half(2)}; }
   int code(int i) const { return four_of(4, i); }
 };
 
-struct Q5_0 : Simple {
+struct Q50 : Simple {
   static constexpr int bytes = 22;
   Line line(int) const { return {half(0)}; }
   int code(int i) const { return (four_of(6, i) | fifth_of(2, i)) - 16; }
 };
 
-struct Q5_1 : Simple {
+struct Q51 : Simple {
   static constexpr int bytes = 24;
   Line line(int) const { return {half(0), half(2)}; }
   int code(int i) const { return four_of(8, i) | fifth_of(4, i); }
 };
 
-struct Q8_0 : Simple {
+struct Q80 : Simple {
   static constexpr int bytes = 34;
   Line line(int) const { return {half(0)}; }
   int code(int i) const { return signed_byte(2 + i); }
@@ -75,13 +75,13 @@ struct Super : Block {
   int four_of(int codes, int i) const { return four(codes + i / 64 * 32 + i % 32, i % 64 / 32); }
 };
 
-struct Q2_K : Super {
+struct Q2K : Super {
   static constexpr int part = 16, bytes = 84;
   Line line(int p) const { return {half(80) * float(four(p, 0)), -(half(82) * float(four(p, 1)))}; }
   int code(int i) const { return pair_of(16, i); }
 };
 
-struct Q3_K : Super {
+struct Q3K : Super {
   static constexpr int part = 16, bytes = 110;
   Line line(int p) const {
     const int six = four(96 + p % 8, p / 8) | pair(104 + p % 4, p / 4) << 4;
@@ -103,17 +103,17 @@ struct Sixes : Super {
   }
 };
 
-struct Q4_K : Sixes {
+struct Q4K : Sixes {
   static constexpr int bytes = 144;
   int code(int i) const { return four_of(16, i); }
 };
 
-struct Q5_K : Sixes {
+struct Q5K : Sixes {
   static constexpr int bytes = 176;
   int code(int i) const { return four_of(48, i) | bit(16 + i % 32, i / 32) << 4; }
 };
 
-struct Q6_K : Super {
+struct Q6K : Super {
   static constexpr int part = 16, bytes = 210;
   Line line(int p) const { return {half(208) * float(signed_byte(192 + p))}; }
   int code(int i) const { return (four(i / 128 * 64 + i % 64, i % 128 / 64) | pair_of(128, i) << 4) - 32; }
@@ -155,10 +155,10 @@ constexpr Packing packing(NumberType type) {
 }
 
 constexpr std::array packings{
-    packing<Q4_0>(NumberType::q4_0), packing<Q4_1>(NumberType::q4_1),    packing<Q5_0>(NumberType::q5_0),
-    packing<Q5_1>(NumberType::q5_1), packing<Q8_0>(NumberType::q8_0),    packing<Q2_K>(NumberType::q2_k),
-    packing<Q3_K>(NumberType::q3_k), packing<Q4_K>(NumberType::q4_k),    packing<Q5_K>(NumberType::q5_k),
-    packing<Q6_K>(NumberType::q6_k), packing<Iq4Nl>(NumberType::iq4_nl), packing<Iq4Xs>(NumberType::iq4_xs),
+    packing<Q40>(NumberType::q4_0), packing<Q41>(NumberType::q4_1),     packing<Q50>(NumberType::q5_0),
+    packing<Q51>(NumberType::q5_1), packing<Q80>(NumberType::q8_0),     packing<Q2K>(NumberType::q2_k),
+    packing<Q3K>(NumberType::q3_k), packing<Q4K>(NumberType::q4_k),     packing<Q5K>(NumberType::q5_k),
+    packing<Q6K>(NumberType::q6_k), packing<Iq4Nl>(NumberType::iq4_nl), packing<Iq4Xs>(NumberType::iq4_xs),
 };
 
 }  // namespace
