@@ -101,9 +101,8 @@ void parameter(Taking& t, const Key& key, const Json& value) {
       parameters, [&](const Parameter& one) { return one.key == name && is_of(one.rule, rule); });
   if (at == std::end(parameters)) {
     if (std::ranges::count(split(key.harmless, '|'), number(value)) > 0) return;
-    fail(Kind::usage, key.path, " ", number(value), ": ", rule,
-         " has no such parameter here: ", key.harmless.empty() ? "" : "only ",
-         key.harmless.empty() ? "leave it out" : key.harmless, key.harmless.empty() ? "" : " is fine");
+    fail(Kind::usage, key.path, " ", number(value), ": ", rule, " has no such parameter here: ",
+         key.harmless.empty() ? "leave it out" : weft::text("only ", key.harmless, " is fine"));
   }
   if (at->second.empty()) return t.set(key.path, at->field, {number(value)});
   if (value.size() != 2 || !value[0].is_number() || !value[1].is_number())
