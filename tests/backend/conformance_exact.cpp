@@ -180,7 +180,8 @@ TEST_P(InExactMode, sums_of_some_columns_and_of_groups_have_the_bits_of_all) {
   desk.kernels().sum_rows(all, x);
   desk.kernels().sum_rows(some, x.slice(1, 700, 500));
   EXPECT_EQ(numbers(some), numbers(all.slice(0, 700, 500)));
-  for (const Dtype dtype : floats) expect_sums_by_themselves(desk, dtype);
+  for (const Dtype dtype : floats)  // a processor's ranks know their groups, and sum rows
+    if (desk.kernels().multiplies_unseen_groups(dtype)) expect_sums_by_themselves(desk, dtype);
 }
 
 }  // namespace
