@@ -25,11 +25,12 @@ constexpr std::array<std::string_view, 41> type_names{
     "F64",   "IQ1_M",      "BF16",       "Q4_0_4_4",   "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",
     "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",    "NVFP4"};
 
-/// In the order in which they are named.
-constexpr std::array known{NumberType::f32,  NumberType::f16,    NumberType::bf16,  NumberType::q4_0,
-                           NumberType::q4_1, NumberType::q5_0,   NumberType::q5_1,  NumberType::q8_0,
-                           NumberType::q2_k, NumberType::q3_k,   NumberType::q4_k,  NumberType::q5_k,
-                           NumberType::q6_k, NumberType::iq4_nl, NumberType::iq4_xs};
+/// In the order in which they are named: those whose numbers lie one by one, and those in blocks.
+std::vector<NumberType> known_types() {
+  std::vector<NumberType> out{NumberType::f32, NumberType::f16, NumberType::bf16};
+  for (const Packing& one : packings()) out.push_back(one.type);
+  return out;
+}
 
 /// Whole blocks, of which the first and the last may be wanted in part.
 void decode_blocks(const Packing& packing, const std::byte* stored, std::int64_t first, std::span<float> to) {
@@ -70,13 +71,14 @@ std::string name_of(std::uint32_t number) {
 }
 
 std::optional<NumberType> number_type(std::uint32_t number) {
-  const auto found = std::ranges::find(known, number, [](NumberType one) { return std::uint32_t(one); });
-  return found == known.end() ? std::nullopt : std::optional(*found);
+  for (const NumberType one : known_types())
+    if (number == std::uint32_t(one)) return one;
+  return std::nullopt;
 }
 
 std::string names_of_all() {
   std::vector<std::string> names;
-  for (const NumberType one : known) names.push_back(name_of(one));
+  for (const NumberType one : known_types()) names.push_back(name_of(one));
   const std::string last = names.back();
   names.pop_back();
   return text(join(names, ", "), " and ", last);

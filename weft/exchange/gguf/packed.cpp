@@ -154,7 +154,7 @@ constexpr Packing packing(NumberType type) {
   return {type, Form::numbers, Form::bytes, decode_block<Form>};
 }
 
-constexpr std::array packings{
+constexpr std::array known{
     packing<Q40>(NumberType::q4_0), packing<Q41>(NumberType::q4_1),     packing<Q50>(NumberType::q5_0),
     packing<Q51>(NumberType::q5_1), packing<Q80>(NumberType::q8_0),     packing<Q2K>(NumberType::q2_k),
     packing<Q3K>(NumberType::q3_k), packing<Q4K>(NumberType::q4_k),     packing<Q5K>(NumberType::q5_k),
@@ -163,9 +163,11 @@ constexpr std::array packings{
 
 }  // namespace
 
+std::span<const Packing> packings() { return known; }
+
 const Packing* packing_of(NumberType type) {
-  const auto found = std::ranges::find(packings, type, &Packing::type);
-  return found == packings.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(known, type, &Packing::type);
+  return found == known.end() ? nullptr : &*found;
 }
 
 }  // namespace weft::exchange::gguf

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "weft/exchange/gguf/blocks.h"
 
@@ -17,6 +18,7 @@ struct Packing {
 
 inline constexpr std::int64_t most_in_a_block = 256;
 
+std::span<const Packing> packings();
 /// Null where numbers of the type lie one by one.
 const Packing* packing_of(NumberType type);
 
